@@ -59,6 +59,21 @@ func (s Sums) Interval(risk float64) (lo, hi float64, err error) {
 	return max(0, m.edge(0, level)-rounding), min(1, m.edge(1, level)+rounding), nil
 }
 
+// Against is what the releases say against a mean, from 0 to 1: the logarithm of the
+// supermartingale of Interval's proof at it. If that is the arm's mean, it is ever above
+// log(1/risk) with probability risk at most.
+func (s Sums) Against(mean float64) (float64, error) {
+	if !(mean >= 0 && mean <= 1) {
+		return 0, fmt.Errorf("interval: mean is %v, must be from 0 to 1", mean)
+	}
+	m, err := s.mixture()
+	if err != nil {
+		return 0, err
+	}
+	value, _ := m.value(mean)
+	return value, nil
+}
+
 // Difference is an interval for the mean of arm a less that of arm b that holds at all times
 // together, as Interval does. The product of the two arms' supermartingales is one too, and the
 // interval is the differences of the pairs of means at which it is below 1/risk: narrower than what
@@ -171,16 +186,20 @@ func noiseCost(noise privacy.Mechanism) (top float64, cost func(lambda float64) 
 
 // value is the mixture's logarithm at a mean, and its slope there.
 func (m *mixture) value(mean float64) (value, slope float64) {
+	var logs [2 * mixedTerms]float64
 	top := math.Inf(-1)
-	for _, t := range m.terms {
-		top = max(top, t.at-m.n*math.Log1p(mean*t.growth))
+	for i, t := range m.terms {
+		logs[i] = t.at - m.n*math.Log1p(mean*t.growth)
+		top = max(top, logs[i])
 	}
 	sum := 0.0
-	for _, t := range m.terms {
-		at := 1 + mean*t.growth
-		p := math.Exp(t.at - m.n*math.Log(at) - top)
+	for i, t := range m.terms {
+		if logs[i] < top-45 { // of the largest one's size it has nothing
+			continue
+		}
+		p := math.Exp(logs[i] - top)
 		sum += p
-		slope -= p * m.n * t.growth / at
+		slope -= p * m.n * t.growth / (1 + mean*t.growth)
 	}
 	return top + math.Log(sum), slope / sum
 }

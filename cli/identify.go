@@ -354,7 +354,8 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 		head = "mean"
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintf(w, "arm\tplays\tshare\t%s\t95 %% interval\n", head)
+	fmt.Fprintf(w, "arm\tplays\tshare\t%s\t95 %% interval\t95 %% difference\n", head)
+	differences := trialDifferences(r, lo, hi)
 	for a, name := range names {
 		mean := "–"
 		if m := r.Means[a]; m.N > 0 {
@@ -363,14 +364,14 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 				mean += fmt.Sprintf(" ± %.2g", m.Noise)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%d\t%.3g\t%s\t%s\n", name, r.Plays[a],
+		fmt.Fprintf(w, "%s\t%d\t%.3g\t%s\t%s\t%s\n", name, r.Plays[a],
 			float64(r.Plays[a])/max(1, float64(r.Tau)), mean,
-			intervalText(intervalOf(r.Means[a].Released, len(names), lo, hi)))
+			intervalText(intervalOf(r.Means[a].Released, len(names), lo, hi)), intervalText(differences[a]))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	note := intervalNote
+	note := intervalNote + "\n" + differenceNote
 	if rule.Private() {
 		note = "±: standard deviation of the noise that was added. The mean is not clipped to " +
 			"the range.\n" + note

@@ -144,6 +144,9 @@ type armJSON struct {
 	Noise float64  `json:"noise_deviation"` // of the mean
 	// of the mean, at 95 % for all arms together and at all times; null: there is none
 	Interval *[2]float64 `json:"interval"`
+	// of the mean less that of the answer, or of the largest mean, at 95 % for all pairs of arms
+	// together and at all times; null for that arm itself, and where there is none
+	Difference *[2]float64 `json:"difference"`
 }
 
 // trialOf is one trial; means are those of a simulated one.
@@ -152,7 +155,7 @@ func trialOf(rule trial.Rule, names []string, means []float64, r trial.Result, l
 	if r.Answer >= 0 {
 		out.Answer = &names[r.Answer]
 	}
-	of := means
+	of, differences := means, trialDifferences(r, lo, hi)
 	for a, name := range names {
 		m := r.Means[a]
 		x := math.NaN()
@@ -163,7 +166,7 @@ func trialOf(rule trial.Rule, names []string, means []float64, r trial.Result, l
 			of = append(of, x)
 		}
 		out.Arms = append(out.Arms, armJSON{name, r.Plays[a], finiteOrNil(x), m.Noise,
-			intervalOf(m.Released, len(names), lo, hi)})
+			intervalOf(m.Released, len(names), lo, hi), differences[a]})
 	}
 	out.ruleJSON = ruleOf(rule, of, lo, hi)
 	return out

@@ -98,8 +98,12 @@ func (s *Spec) writeDelay(h io.Writer) error {
 	return err
 }
 
-// admit refuses a policy that cannot be played where rewards come late.
+// admit refuses a policy that cannot be played where rewards come late, or whose releases do not give
+// the intervals that are asked for.
 func (c *Cell) admit(s *Spec, p policy.Policy) error {
+	if err := c.admitIntervals(s, p); err != nil {
+		return err
+	}
 	if !s.Delay.On() {
 		return nil
 	}

@@ -333,6 +333,9 @@ func TestSchema(t *testing.T) {
 		"budget is infinite", "no instances", "precision is nan",
 		// One key that another one decides about.
 		"noise of another trust", "noise without trust", "trust of a tree",
+		"intervals of confidence nan", "intervals of infinite confidence", "intervals of a tree",
+		"intervals of a question", "intervals under trust", "intervals of late rewards",
+		"intervals without clipping", "intervals of arms that change",
 		"trust without clipping", "noise that is never pure", "protocol without secagg",
 		"corrupt without bell2020", "corrupt beyond the promise", "own budget twice"}
 	for _, c := range bad {

@@ -46,7 +46,7 @@ func (k identifyKind) keys(known catalog.Catalog) []key[Spec] {
 			"stopping time, as capped, and never as an error"),
 		k.runsKey(), seedKey(), rangeKey(rangeDoc, "`[0, 1]`; rewards outside are clipped, and the "+
 			"best arm is that of the clipped laws")}
-	return slices.Concat(keys, specTrust(), []key[Spec]{delayKey(),
+	return slices.Concat(keys, specTrust(), []key[Spec]{delayKey(), intervalsKey(),
 		instancesKey(k.instances(), "where rewards come from", "required; as for `kind: regret`. "+
 			"Where several arms are best each is a right answer, and there is a warning: no rule "+
 			"can tell them apart, and runs end at the cap"),
@@ -325,7 +325,7 @@ func (identifyKind) check(s *Spec) error {
 		return s.fail("risk", "is %v, must be given, above 0 and below 1: the probability of a "+
 			"wrong answer that is allowed", s.Risk)
 	}
-	return s.checkDelay()
+	return s.checkOnArms()
 }
 
 func (identifyKind) text(s *Spec) string {
@@ -410,6 +410,7 @@ func (k identifyKind) begin(p *Plan, c *Cell, _ int) error {
 	if err := s.writeDelay(h); err != nil {
 		return err
 	}
+	s.writeIntervals(h)
 	c.Hash = hex.EncodeToString(h.Sum(nil))
 	rule, err := k.policy(s, c, &noise.Fast{})
 	if err != nil {
@@ -458,6 +459,9 @@ func (k identifyKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *si
 		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi,
 		Rewards: c.world.Rewards(run, c.world.arms), Noise: privately, Trust: c.trustIn(ctx, s, misread),
 	}
+	if cfg.Intervals, err = s.intervals(c, instance); err != nil {
+		return fail(err)
+	}
 	if s.Delay.On() {
 		err = sim.IdentifyDelayed(ctx, cfg, s.Delay.Delay(c.world.Delays(run)), &out)
 	} else {
@@ -477,7 +481,7 @@ func (k identifyKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *si
 	for _, n := range out.Plays {
 		to = append(to, float64(n))
 	}
-	return to, out.Loss, nil
+	return appendIntervals(to, cfg.Intervals), out.Loss, nil
 }
 
 func (identifyKind) metrics(c *CellInfo) []string {

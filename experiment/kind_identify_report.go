@@ -32,7 +32,7 @@ func (identifyKind) report(r *Results, to *report.Report) error {
 	for _, instance := range r.instances() {
 		to.Figures = append(to.Figures, identifyFigures(r, instance)...)
 	}
-	return nil
+	return reportIntervals(r, to)
 }
 
 // identifyTable tells of each rule on each instance how long it took and how often it erred.

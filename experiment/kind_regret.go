@@ -37,10 +37,10 @@ func (regretKind) instances() instanceForm { return armInstances() }
 func (k regretKind) keys(known catalog.Catalog) []key[Spec] {
 	return k.with(known, KindRegret, "policies that play arms", k.instances(),
 		rangeKey(rangeDoc, "`[0, 1]`; the declared range of rewards. Rewards outside are clipped "+
-			"before anything sees them"), append(specTrust(), delayKey()))
+			"before anything sees them"), append(specTrust(), delayKey(), intervalsKey()))
 }
 
-func (regretKind) check(s *Spec) error { return s.checkDelay() }
+func (regretKind) check(s *Spec) error { return s.checkOnArms() }
 
 func (k regretKind) worlds(p *Plan) ([]world, error) {
 	out, err := p.eachInstance(func(in *Instance) (world, string, error) {
@@ -358,12 +358,15 @@ func (regretKind) play(ctx context.Context, p *Plan, c *Cell, run int, room *sim
 		Checkpoints: p.Checkpoints, Rewards: c.world.Rewards(run, arms), Noise: streams,
 		Trust: c.trustIn(ctx, s, c.misread(s)),
 	}
+	if cfg.Intervals, err = s.intervals(c, instance); err != nil {
+		return nil, privacy.Loss{}, err
+	}
 	if s.Delay.On() {
 		err = sim.RunDelayed(ctx, cfg, s.Delay.Delay(c.world.Delays(run)), room)
 	} else {
 		err = sim.Run(ctx, cfg, room)
 	}
-	return appendRegret(to, room), room.Loss, err
+	return appendIntervals(appendRegret(to, room), cfg.Intervals), room.Loss, err
 }
 
 func (regretKind) tell(s *Spec, c *Cell, to *CellInfo) { to.LowerBound = c.lowerBound(s) }

@@ -34,7 +34,8 @@ type Manifest struct {
 	Unclipped   bool            `json:"unclipped"`
 	// some rewards are a log's: all of the directory is as private as it is
 	Logged      bool     `json:"logged,omitempty"`
-	Delay       string   `json:"delay,omitempty"` // how late rewards are; empty: they come at once
+	Delay       string   `json:"delay,omitempty"`     // how late rewards are; empty: they come at once
+	Intervals   float64  `json:"intervals,omitempty"` // confidence of those of each run; 0: none
 	Checkpoints []int    `json:"checkpoints"`
 	Build       Build    `json:"build"`
 	Mixed       bool     `json:"mixed,omitempty"` // merged from shards of different builds
@@ -92,6 +93,8 @@ type CellInfo struct {
 	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see
 	// bound.BernoulliRegret. It is asymptotic; 0 is no bound.
 	LowerBound float64 `json:"lower_bound,omitempty"`
+	// Intervals are what those of the runs were, by arm, once the runs are there.
+	Intervals []ArmIntervals `json:"intervals,omitempty"`
 
 	budget privacy.Budget // as a value; nil in one that a program has put together
 }
@@ -202,7 +205,7 @@ func (p *Plan) Manifest() *Manifest {
 		Format: FormatVersion, Name: s.Name, Description: s.Description, Kind: s.Kind,
 		Spec: p.normal, SpecHash: p.Hash, Seed: s.Seed,
 		Horizon: p.Checkpoints[len(p.Checkpoints)-1], Runs: int(s.Runs), Block: p.Block,
-		Unclipped: s.Unclipped, Delay: s.Delay.String(), Checkpoints: p.Checkpoints,
+		Unclipped: s.Unclipped, Delay: s.Delay.String(), Intervals: s.Intervals, Checkpoints: p.Checkpoints,
 		Build: ThisBuild(), Warnings: p.Warnings, Logged: p.fingerprint != "", fingerprint: p.fingerprint,
 	}
 	known := ownTwins(s.Kind)
@@ -295,6 +298,9 @@ func (m *Manifest) check() error {
 		return fmt.Errorf("it says %d checkpoints and %d cells", len(m.Checkpoints), len(m.Cells))
 	case m.Shard != nil && (m.Shard.N < 1 || m.Shard.I < 0 || m.Shard.I >= m.Shard.N):
 		return fmt.Errorf("it says shard %v", m.Shard)
+	}
+	if err := m.checkIntervals(); err != nil {
+		return err
 	}
 	for _, b := range m.Bounds {
 		if len(b.Regret) != len(m.Checkpoints) {

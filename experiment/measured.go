@@ -81,6 +81,7 @@ func (c *Cell) hash(p *Plan) error {
 		p.Checkpoints)
 	c.choice.trust.writeProtocol(h)
 	err := s.writeDelay(h)
+	s.writeIntervals(h)
 	c.Hash = hex.EncodeToString(h.Sum(nil))
 	return err
 }

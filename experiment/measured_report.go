@@ -43,7 +43,7 @@ func (measured) report(r *Results, to *report.Report) error {
 		}
 		to.Figures = append(to.Figures, priceFigures(r, instance)...)
 	}
-	return nil
+	return reportIntervals(r, to)
 }
 
 func regretTable(r *Results) (report.Comparison, error) {

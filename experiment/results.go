@@ -140,6 +140,11 @@ func summariseAll(ctx context.Context, dir string, m *Manifest) (*Results, error
 		if err != nil {
 			return nil, err
 		}
+		if m.Intervals != 0 {
+			if c.Intervals, err = intervalsOf(ctx, dir, m, &m.Cells[i], columns); err != nil {
+				return nil, err
+			}
+		}
 		if c.Twin = twins[i]; c.Twin >= 0 {
 			if err := c.price(ctx, dir, m, &m.Cells[c.Twin], columns); err != nil {
 				return nil, err
@@ -164,7 +169,12 @@ func finish(ctx context.Context, dir string, m *Manifest, write writer) (*Result
 		return nil, err
 	}
 	for i := range r.Cells {
-		m.Cells[i].Loss = r.Cells[i].Loss
+		m.Cells[i].Loss, m.Cells[i].Intervals = r.Cells[i].Loss, r.Cells[i].Intervals
+	}
+	if m.Intervals != 0 {
+		if err := writeStream(filepath.Join(dir, intervalsFile), m.Mode(), r.writeIntervals); err != nil {
+			return nil, err
+		}
 	}
 	if err := writeStream(filepath.Join(dir, "summary.csv"), m.Mode(), r.writeSummary); err != nil {
 		return nil, err

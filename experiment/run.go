@@ -205,8 +205,9 @@ func stopped(ctx context.Context) error {
 func (p *Plan) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, r *sim.Result) error {
 	c := &p.Cells[id.cell]
 	first, n := m.runsOf(id.block)
-	u := unit{first: first, runs: n, checkpoints: p.Checkpoints, metrics: len(m.metrics(&m.Cells[id.cell]))}
-	u.data = make([]float64, 0, u.metrics*n*len(p.Checkpoints))
+	u := unit{first: first, runs: n, checkpoints: p.Checkpoints,
+		metrics: len(m.metrics(&m.Cells[id.cell])), ends: m.ends(&m.Cells[id.cell])}
+	u.data = make([]float64, 0, n*(u.metrics*len(p.Checkpoints)+u.ends))
 	if _, err := hex.Decode(u.cell[:], []byte(c.Hash)); err != nil {
 		return fmt.Errorf("%s: %w", c.Label(), err)
 	}

@@ -38,6 +38,9 @@ type Spec struct {
 	Lo, Hi    float64
 	Unclipped bool // feed rewards outside the range as they are: no privacy guarantee
 	Bounds    bool // draw lower bounds on the regret beside it; changes no number, and no hash
+	// the confidence, above 0 and below 1, of intervals for the arms' means, made of each run's
+	// releases at its end; 0: there are none. Of KindRegret and KindIdentify
+	Intervals float64
 	Instances []Instance
 	Policies  []Policy
 	Rules     []Rule           // of KindStopping, instead of policies

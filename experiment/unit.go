@@ -32,20 +32,23 @@ import (
 //
 // all little endian. It holds no label and no time, so the same runs are the same bytes. Where
 // there are not two metrics but M, the first line is "sotto unit 2\n" and M, a uint32, stands
-// before the checkpoints' number; a run then has M × C values, metric by metric.
+// before the checkpoints' number; a run then has M × C values, metric by metric. Where a run has E
+// values more, of its end, the first line is "sotto unit 3\n", and E, a uint32, stands after M.
 type unit struct {
 	cell        [sha256.Size]byte
 	first       int
 	runs        int
 	checkpoints []int
 	metrics     int // M
+	ends        int // E
 	loss        privacy.Loss
-	data        []float64 // run by run: C values of the first metric, then C of the next
+	data        []float64 // run by run: C values of the first metric, then C of the next, then E
 }
 
 const (
 	unitMagic     = "sotto unit 1\n" // of two metrics
 	unitMagicMany = "sotto unit 2\n" // of another number
+	unitMagicEnds = "sotto unit 3\n" // of any number, with values of the end
 	pair          = 2
 	maxMetrics    = bandit.MaxArms + 16
 )
@@ -53,12 +56,12 @@ const (
 // metric is the curve of the unit's r-th run in its k-th metric, from 0.
 func (u *unit) metric(r, k int) []float64 {
 	c := len(u.checkpoints)
-	return u.data[(u.metrics*r+k)*c : (u.metrics*r+k+1)*c]
+	return u.run(r)[k*c : (k+1)*c]
 }
 
 // run is all values of the r-th run.
 func (u *unit) run(r int) []float64 {
-	n := u.metrics * len(u.checkpoints)
+	n := u.metrics*len(u.checkpoints) + u.ends
 	return u.data[r*n : (r+1)*n]
 }
 
@@ -68,12 +71,19 @@ func (u *unit) encode() ([]byte, error) {
 		return nil, fmt.Errorf("loss: %w", err)
 	}
 	b := make([]byte, 0, len(unitMagic)+sha256.Size*2+24+8*len(u.checkpoints)+len(loss)+8*len(u.data))
-	b = append(b, either(u.metrics == pair, unitMagic, unitMagicMany)...)
+	magic := either(u.metrics == pair, unitMagic, unitMagicMany)
+	if u.ends > 0 {
+		magic = unitMagicEnds
+	}
+	b = append(b, magic...)
 	b = append(b, u.cell[:]...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(u.first))
 	b = binary.LittleEndian.AppendUint32(b, uint32(u.runs))
-	if u.metrics != pair {
+	if magic != unitMagic {
 		b = binary.LittleEndian.AppendUint32(b, uint32(u.metrics))
+	}
+	if magic == unitMagicEnds {
+		b = binary.LittleEndian.AppendUint32(b, uint32(u.ends))
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(u.checkpoints)))
 	for _, t := range u.checkpoints {
@@ -95,8 +105,9 @@ func decodeUnit(b []byte) (*unit, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrUnit}, args...)...)
 	}
 	const head = len(unitMagic) + sha256.Size + 8 + 4 + 4
-	many := bytes.HasPrefix(b, []byte(unitMagicMany))
-	if len(b) < head+8+sha256.Size || !many && !bytes.HasPrefix(b, []byte(unitMagic)) {
+	ends := bytes.HasPrefix(b, []byte(unitMagicEnds))
+	many := ends || bytes.HasPrefix(b, []byte(unitMagicMany))
+	if len(b) < head+12+sha256.Size || !many && !bytes.HasPrefix(b, []byte(unitMagic)) {
 		return bad("it is no unit of this version, or cut short")
 	}
 	body, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
@@ -111,9 +122,15 @@ func decodeUnit(b []byte) (*unit, error) {
 	runs := int(binary.LittleEndian.Uint32(body[8:]))
 	body = body[12:]
 	if many {
-		if u.metrics = int(binary.LittleEndian.Uint32(body)); u.metrics < 1 || u.metrics == pair ||
-			u.metrics > maxMetrics {
+		if u.metrics = int(binary.LittleEndian.Uint32(body)); u.metrics < 1 ||
+			u.metrics == pair && !ends || u.metrics > maxMetrics {
 			return bad("it says %d metrics", u.metrics)
+		}
+		body = body[4:]
+	}
+	if ends {
+		if u.ends = int(binary.LittleEndian.Uint32(body)); u.ends < 1 || u.ends > maxEnds {
+			return bad("it says %d values of the end", u.ends)
 		}
 		body = body[4:]
 	}
@@ -138,7 +155,7 @@ func decodeUnit(b []byte) (*unit, error) {
 	}
 	n := int64(binary.LittleEndian.Uint32(body))
 	body = body[4:]
-	values := int64(u.metrics) * int64(c) * int64(runs) // below 2⁶¹
+	values := (int64(u.metrics)*int64(c) + int64(u.ends)) * int64(runs) // below 2⁶²
 	if left := int64(len(body)) - n; left < 0 || left%8 != 0 || left/8 != values {
 		return bad("it has %d bytes of data, not %d values", left, values)
 	}
@@ -181,7 +198,8 @@ func readUnit(dir string, m *Manifest, cell *CellInfo, block int) (*unit, error)
 	}
 	first, n := m.runsOf(block)
 	if hex.EncodeToString(u.cell[:]) != cell.Hash || u.first != first || u.runs != n ||
-		u.metrics != len(m.metrics(cell)) || !slices.Equal(u.checkpoints, m.Checkpoints) {
+		u.metrics != len(m.metrics(cell)) || u.ends != m.ends(cell) ||
+		!slices.Equal(u.checkpoints, m.Checkpoints) {
 		return nil, fmt.Errorf("%s: %w: it holds something else than its name says", path, ErrUnit)
 	}
 	return u, nil

@@ -24,15 +24,16 @@ import (
 func drawUnit(t *rapid.T) *unit {
 	c := rapid.IntRange(1, 5).Draw(t, "checkpoints")
 	u := &unit{first: rapid.IntRange(0, MaxCount>>13).Draw(t, "first"),
-		runs: rapid.IntRange(1, 5).Draw(t, "runs"), metrics: rapid.IntRange(1, 9).Draw(t, "metrics")}
+		runs: rapid.IntRange(1, 5).Draw(t, "runs"), metrics: rapid.IntRange(1, 9).Draw(t, "metrics"),
+		ends: rapid.IntRange(0, 3).Draw(t, "ends")}
 	copy(u.cell[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "cell"))
 	last := 0
 	for range c {
 		last += rapid.IntRange(1, MaxCount>>13).Draw(t, "step")
 		u.checkpoints = append(u.checkpoints, last)
 	}
-	u.data = rapid.SliceOfN(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64),
-		u.metrics*c*u.runs, u.metrics*c*u.runs).Draw(t, "data")
+	n := (u.metrics*c + u.ends) * u.runs
+	u.data = rapid.SliceOfN(rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64), n, n).Draw(t, "data")
 	for _, b := range rapid.SliceOfN(rapid.SampledFrom([]privacy.Budget{privacy.Pure{Epsilon: 0.3},
 		privacy.ZCDP{Rho: 0.1},
 		privacy.Approx{Epsilon: 1, Delta: 1e-6}, privacy.None{}}), 1, 3).Draw(t, "losses") {
@@ -56,7 +57,7 @@ func TestUnitRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(b, again) {
 			t.Fatalf("came back different, %v", err)
 		}
-		if back.loss.String() != u.loss.String() || back.metrics != u.metrics ||
+		if back.loss.String() != u.loss.String() || back.metrics != u.metrics || back.ends != u.ends ||
 			back.first != u.first || !slices.Equal(back.data, u.data) {
 			t.Fatalf("%+v came back as %+v", u, back)
 		}
@@ -82,7 +83,13 @@ func FuzzUnit(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(b[:len(b)-sha256.Size])
+		u.ends, u.data = 3, make([]float64, 4*m+6)
+		if b, err = u.encode(); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[:len(b)-sha256.Size])
 	}
+	f.Add([]byte(unitMagicEnds))
 	f.Add([]byte(unitMagic))
 	f.Add([]byte(unitMagicMany))
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -46,7 +46,7 @@ func RunDelayed(ctx context.Context, cfg Config, d Delay, out *Result) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	if cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil {
+	if cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil || cfg.Intervals != nil {
 		return errDelay
 	}
 	live, err := d.live(cfg.Policy, len(cfg.Instance.Arms), cfg.Lo, cfg.Hi, cfg.Noise)
@@ -73,7 +73,7 @@ func IdentifyDelayed(ctx context.Context, cfg IdentifyConfig, d Delay, out *Iden
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	if cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil {
+	if cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil || cfg.Intervals != nil {
 		return errDelay
 	}
 	live, err := d.live(cfg.Policy, len(cfg.Instance.Arms), cfg.Lo, cfg.Hi, cfg.Noise,
@@ -95,7 +95,7 @@ func IdentifyDelayed(ctx context.Context, cfg IdentifyConfig, d Delay, out *Iden
 }
 
 var errDelay = errors.New("sim: late rewards are for clipped rewards, a server that is believed and " +
-	"a ledger of their own")
+	"a ledger of their own, and there are no intervals")
 
 // live is a policy's first batch, on a simulated curator.
 func (d Delay) live(p policy.Policy, arms int, lo, hi float64, s *noise.Fast,

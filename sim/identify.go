@@ -27,6 +27,7 @@ type IdentifyConfig struct {
 	Noise     *noise.Fast
 	Ledger    *privacy.Ledger
 	Trace     *Trace
+	Intervals *Intervals // as in Config; of Identify
 }
 
 // An IdentifyResult is what a run leaves. Identify reuses the slice it is given.
@@ -84,16 +85,27 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	if err != nil {
 		return err
 	}
+	watch, to, err := watched(cfg.Intervals, Config{Instance: cfg.Instance, Unclipped: cfg.Unclipped,
+		Trust: cfg.Trust}, cfg.Policy, cur, lo, hi)
+	if err != nil {
+		return err
+	}
 	var curveOut Result
 	r := run{
 		driver: play.Driver{Policy: cfg.Policy, Curator: cur},
 		curve:  newCurve(cfg.Instance.Arms, cfg.Cap, nil, cfg.Trace, &curveOut),
-		feed:   newFeed(cfg.Instance, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
+		feed:   newFeed(cfg.Instance, cfg.Rewards, to, lo, hi, cfg.Unclipped, cfg.Trust != nil),
+		watch:  watch,
 	}
 	r.curve.last = cfg.Cap
 	stopped, err := r.play(ctx)
 	if err != nil {
 		return err
+	}
+	if watch != nil {
+		if err := watch.end(&r.feed, r.curve.plays); err != nil {
+			return err
+		}
 	}
 	*out = IdentifyResult{
 		Answer: -1, Tau: r.curve.t, Plays: append(out.Plays[:0], r.curve.plays...),

@@ -53,6 +53,8 @@ type Config struct {
 	// be this run's own.
 	Ledger *privacy.Ledger
 	Trace  *Trace // if set, receives the run's segments
+	// Intervals, if set, are filled in at the end; of Run.
+	Intervals *Intervals
 }
 
 // A Result is what a run leaves. Regret and PlaysBest have one entry a checkpoint. Run reuses the
@@ -84,17 +86,27 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 	if err != nil {
 		return err
 	}
+	watch, to, err := watched(cfg.Intervals, cfg, cfg.Policy, cur, lo, hi)
+	if err != nil {
+		return err
+	}
 	r := run{
 		driver:  play.Driver{Policy: cfg.Policy, Curator: cur},
 		curve:   newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
-		feed:    newFeed(cfg.Instance, cfg.Rewards, cur, lo, hi, cfg.Unclipped, cfg.Trust != nil),
+		feed:    newFeed(cfg.Instance, cfg.Rewards, to, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 		changes: cfg.Instance.Changes,
+		watch:   watch,
 	}
 	switch stopped, err := r.play(ctx); {
 	case err != nil:
 		return err
 	case stopped:
 		return fmt.Errorf("sim: round %d of %d: %w", r.curve.t, cfg.Horizon, ErrStopped)
+	}
+	if watch != nil {
+		if err := watch.end(&r.feed, r.curve.plays); err != nil {
+			return err
+		}
 	}
 	out.Plays = r.curve.all(out.Plays)
 	out.Releases = r.driver.Releases
@@ -142,6 +154,7 @@ type run struct {
 	feed    feed
 	again   [1]policy.Play
 	changes []bandit.Change // that are to come
+	watch   *watch          // nil: nobody asks for intervals
 }
 
 // looksBetween is how many rounds a policy may decide before the context is looked at again.
@@ -189,6 +202,11 @@ func (r *run) play(ctx context.Context) (stopped bool, err error) {
 				return false, err
 			}
 		}
+		if r.watch != nil {
+			if err := r.watch.learn(b, r.driver.Released); err != nil {
+				return false, err
+			}
+		}
 		if r.curve.t == r.curve.horizon { // what was just released may be enough for an answer
 			return r.driver.Policy.Next(r.driver.Released) == nil, nil
 		}
@@ -227,7 +245,8 @@ func (r *run) retry(ctx context.Context, failed error) (fits bool, err error) {
 // but for the last round: that is released to nobody.
 func (r *run) stay(p policy.Stayer, arm int) (int, error) {
 	rounds, while := p.Stay()
-	if rounds = min(rounds, min(r.curve.horizon-1, r.until())-r.curve.t, looksBetween); rounds <= 0 || r.feed.oneByOne[arm] {
+	if rounds = min(rounds, min(r.curve.horizon-1, r.until())-r.curve.t,
+		looksBetween); rounds <= 0 || r.feed.oneByOne[arm] {
 		return 0, nil
 	}
 	d := &r.driver
@@ -262,7 +281,8 @@ type intake interface {
 
 // newFeed returns the feed of an instance's arms. The declared range is [lo, hi]; encoded says that
 // rewards are rounded one by one: then the sum is enough of those only that are 0 or 1.
-func newFeed(in bandit.Instance, streams []noise.Fast, to intake, lo, hi float64, unclipped, encoded bool) feed {
+func newFeed(in bandit.Instance, streams []noise.Fast, to intake, lo, hi float64, unclipped,
+	encoded bool) feed {
 	k := len(in.Arms)
 	f := feed{laws: in.Arms, streams: streams, in: to, waiting: make([]int, k), size: make([]int, k),
 		oneByOne: make([]bool, k)}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -30,16 +31,15 @@ type recorder struct {
 	err        error     // of writing
 
 	batch    *policy.Batch // what is out
-	running  bool          // released sums are running ones
 	batches  int
 	releases int
-	sums     []bound.Sums // of all that was released of an arm
-	variance []float64    // of the noise in sums
+	tally    *play.Tally
+	variance []float64 // of the noise in its sums
 }
 
 func newRecorder(p identify.Identifier, arms int, transcript io.Writer) *recorder {
-	return &recorder{Identifier: p, transcript: transcript, running: p.Mechanism().Continual(),
-		sums: make([]bound.Sums, arms), variance: make([]float64, arms)}
+	return &recorder{Identifier: p, transcript: transcript, tally: play.NewTally(arms),
+		variance: make([]float64, arms)}
 }
 
 // Next implements policy.Policy.
@@ -55,36 +55,27 @@ func (r *recorder) Next(released privacy.Released) *policy.Batch {
 	return r.batch
 }
 
-// learn adds up the sums of the last batch's releases. Rewards of different phases are
-// different people, so all of an arm's sums together are the best that is known of it; the rule
-// itself may forget some.
+// learn adds up what the last batch has released: the best that is known of an arm, of which the
+// rule itself may forget some.
 func (r *recorder) learn(released privacy.Released) {
 	if released.Len() == 0 || r.batch == nil {
 		return
 	}
 	r.releases++
-	i, tail := 0, released.Tail()
-	for _, play := range r.batch.Plays {
-		if !play.Release || i >= released.Len() {
-			continue
+	r.tally.Learn(r.batch, released, r.Mechanism())
+	tail := released.Tail()
+	for _, p := range r.batch.Plays {
+		// running sums are of continual mechanisms: of the rules', those without noise
+		if p.Release {
+			r.variance[p.Arm] += float64(2*tail.H*tail.H) + float64(tail.Sigma*tail.Sigma)
 		}
-		a := play.Arm
-		if r.running {
-			r.sums[a], r.variance[a] = bound.Sums{}, 0
-		}
-		r.sums[a].Sum += released.Sum(i)
-		r.sums[a].N += released.N(i)
-		r.sums[a].Releases++
-		r.variance[a] += float64(2*tail.H*tail.H) + float64(tail.Sigma*tail.Sigma)
-		i++
 	}
 }
 
 // means are the private means, mapped back to the declared range.
 func (r *recorder) means(lo, hi float64) []Mean {
-	out := make([]Mean, len(r.sums))
-	for a, sums := range r.sums {
-		sums.Noise = r.Mechanism()
+	out := make([]Mean, len(r.variance))
+	for a, sums := range r.tally.Sums {
 		out[a] = meanOf(sums, r.variance[a], lo, hi)
 	}
 	return out

@@ -177,7 +177,11 @@ func (l *layout) bandPath(s Series, run [2]int, own colour) path {
 		upper, lower = append(upper, point{x, hi}), append(lower, point{x, lo})
 	}
 	if len(upper) == 1 {
-		return path{class: "band", lines: [][]point{{lower[0], upper[0]}}, stroke: own, width: 1.5}
+		whisker := path{class: "band", lines: [][]point{{lower[0], upper[0]}}, stroke: own, width: 1.5}
+		if l.f.Whole && s.Plain { // bars of one hue stand side by side
+			whisker.dash = []float64{2, 2.5}
+		}
+		return whisker
 	}
 	slices.Reverse(lower)
 	opacity := 0.16
@@ -236,7 +240,7 @@ func (l *layout) describe() string {
 			b.WriteString(": nothing to draw.")
 			continue
 		}
-		fmt.Fprintf(&b, ": %s at %s.", Number(s.Mean[last]), position(s.X[last]))
+		fmt.Fprintf(&b, ": %s at %s.", Number(s.Mean[last]), l.position(s.X[last]))
 	}
 	return b.String()
 }

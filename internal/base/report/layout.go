@@ -107,6 +107,9 @@ func (f Figure) place(in frame) (*layout, error) {
 		}
 	}
 	l.x, l.y = newAxis(xs, f.LogX, 0), newAxis(ys, f.LogY, 0.04)
+	if f.Whole && len(xs) > 0 {
+		l.x = axis{lo: math.Round(slices.Min(xs)) - 0.5, hi: math.Round(slices.Max(xs)) + 0.5}
+	}
 
 	needed, labels := 0.0, 0.0
 	for k, s := range f.Series {
@@ -170,6 +173,9 @@ func (f Figure) place(in frame) (*layout, error) {
 	if narrow {
 		l.right, ticks = l.width-margin, 4
 	}
+	if f.Whole { // no marks between whole numbers
+		ticks = max(1, min(ticks, int(l.x.hi-l.x.lo)))
+	}
 	l.x.from, l.x.to = l.left, l.right
 	l.xTicks = l.x.ticks(ticks)
 
@@ -199,6 +205,14 @@ func (l *layout) point(s Series, i int) (x, y float64, ok bool) {
 	x, okX := l.x.at(s.X[i])
 	y, okY := l.y.at(s.Mean[i])
 	return x, y, okX && okY
+}
+
+// position writes a place on the horizontal axis.
+func (l *layout) position(x float64) string {
+	if l.f.Whole {
+		x = math.Round(x)
+	}
+	return position(x)
 }
 
 // band is where the i-th interval of a series is drawn, cut at the edge of the plot; a point

@@ -163,7 +163,7 @@ func (l *layout) readout() ([]byte, error) {
 			break
 		}
 		at, _ := l.x.at(x)
-		r.X, r.At = append(r.X, pixel(at)), append(r.At, head+position(x))
+		r.X, r.At = append(r.X, pixel(at)), append(r.At, head+l.position(x))
 		for i, s := range l.f.Series {
 			y, text := (*pixel)(nil), ""
 			if j := next[i]; j < len(s.X) && s.X[j] == x {
