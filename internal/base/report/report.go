@@ -96,10 +96,10 @@ type Figure struct {
 	XLabel, YLabel string
 	LogX, LogY     bool // a logarithmic axis leaves out what is zero or negative
 	// X is a whole number, such as that of an arm, and what is beside it is there to be seen
-	Whole bool
-	Series         []Series
-	Marks          []Mark // vertical lines
-	Note           string // small print below, such as what the bands are
+	Whole  bool
+	Series []Series
+	Marks  []Mark // vertical lines
+	Note   string // small print below, such as what the bands are
 }
 
 // A Mark is a vertical line with a label. One outside the range of the series is left out.
