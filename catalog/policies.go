@@ -456,10 +456,15 @@ func policies() []Entry {
 				"rewards other than 0 and 1 as fractions of successes",
 				Choices: []string{"beta", "gaussian"}, Proof: always("Agrawal and Goyal 2013")}},
 			New: func(s Setting, p Params) (policy.Policy, error) {
+				build := policy.NewThompson
 				if p["posterior"] == 1 {
-					return built(policy.NewThompsonGaussian(s.Arms, s.Coins))
+					build = policy.NewThompsonGaussian
 				}
-				return built(policy.NewThompson(s.Arms, s.Coins))
+				t, err := build(s.Arms, s.Coins)
+				if err == nil {
+					t.Unbounded = s.Unclipped
+				}
+				return built(t, err)
 			},
 		},
 		{

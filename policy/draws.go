@@ -306,8 +306,17 @@ func drawAbove(coins Coins, a, b, c, c1 float64, frequent bool) (x, x1 float64) 
 			}
 		}
 	}
-	// The density is log-concave, so the tangent of its logarithm at c is above it: draw from the
-	// exponential law on [c,1] that it makes.
+	for {
+		if x, x1, ok := tangentDraw(coins, a, b, c, c1); ok {
+			return x, x1
+		}
+	}
+}
+
+// tangentDraw draws θ from the exponential law on [c,1] that touches the density of Beta(a,b), a, b
+// ≥ 1, at c, and keeps it with the ratio of the two: the density is log-concave, so the tangent of
+// its logarithm is above it. What is kept has the law of θ given θ > c. It returns θ and 1−θ.
+func tangentDraw(coins Coins, a, b, c, c1 float64) (x, x1 float64, kept bool) {
 	s := (a-1)/c - (b-1)/c1
 	tail := -math.Expm1(s * c1) // of e^{s(x−c)}, if s < 0
 	for {
@@ -321,11 +330,10 @@ func drawAbove(coins Coins, a, b, c, c1 float64, frequent bool) (x, x1 float64) 
 		default: // from the other end, so that nothing overflows
 			y = c1 + math.Log1p(u*math.Expm1(-s*c1))/s
 		}
-		if !(y >= 0 && y < c1) {
-			continue
-		}
-		if math.Log1p(-coins.Float64()) <= (a-1)*math.Log1p(y/c)+(b-1)*math.Log1p(-y/c1)-s*y {
-			return c + y, c1 - y
+		if y >= 0 && y < c1 {
+			kept = math.Log1p(-coins.Float64()) <=
+				float64((a-1)*math.Log1p(y/c))+float64((b-1)*math.Log1p(-y/c1))-float64(s*y)
+			return c + y, c1 - y, kept
 		}
 	}
 }

@@ -113,6 +113,7 @@ func TestThompsonAgainstReference(t *testing.T) {
 			}
 			p, err := build(arms, toss(seed))
 			check(t, err)
+			p.Unbounded = true // so that it draws every θ in every round
 			got := playTable(t, p, tab, privacy.Tail{}, horizon)
 			coins := toss(seed)
 			n, s := make([]int, arms), make([]float64, arms)

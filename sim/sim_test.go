@@ -368,6 +368,7 @@ func BenchmarkRun(b *testing.B) {
 		{"lazy-dp-ts", privacy.Pure{Epsilon: 1}, 1e6, nil},
 		{"imed", privacy.None{}, 1e6, nil},
 		{"thompson", privacy.None{}, 1e6, nil},
+		{"thompson posterior=gaussian", privacy.None{}, 1e6, catalog.Params{"posterior": 1}},
 		{"ucb", privacy.None{}, 1e6, nil},
 		{"ucb", privacy.None{}, 1e7, nil},
 		{"kl-ucb", privacy.None{}, 1e6, nil},

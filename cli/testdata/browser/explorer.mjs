@@ -290,7 +290,7 @@ try {
   step('nothing is said that is not known, and nothing stays that was not asked for');
 
   // A policy that decides in each round of many keeps nobody waiting who turns on.
-  const slow = await open(`${files}#policies=thompson&horizon=1000000000&runs=4`);
+  const slow = await open(`${files}#policies=dp-ucb&epsilon=1&horizon=1000000000&runs=4`);
   await slow.waitForTimeout(300);
   const quick = await settled(slow, () => slow.evaluate((s) => { location.hash = s; }, start));
   assert.equal(quick.runs, 32);

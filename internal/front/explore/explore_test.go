@@ -216,7 +216,7 @@ func TestLinks(t *testing.T) {
 
 // Play ends with its context, and with who looks.
 func TestEnds(t *testing.T) {
-	r, err := explore.Parse("policies=thompson&horizon=1e9&runs=64")
+	r, err := explore.Parse("policies=dp-ucb&epsilon=1&horizon=1e9&runs=64")
 	if err != nil {
 		t.Fatal(err)
 	}
