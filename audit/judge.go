@@ -6,39 +6,40 @@ import (
 	"math"
 )
 
-// Judge bounds ε at δ by the best of some attacks on the same games, with γ split over them. It
-// returns which one that is. A claim of +Inf is none. An attack whose score is constant is left
-// out; if all are, the error matches ErrConstantScore.
+// Judge bounds ε at δ by the best of some attacks on the same games, which must be those of one
+// Play. The attack is chosen by the games with which Scores.Odds begins, and tested on others, with
+// all of γ. It returns which one that is. A claim of +Inf is none. An attack whose score is constant
+// is left out; if all are, the error matches ErrConstantScore.
 func Judge(scores []Scores, names []string, gamma, delta, claim float64) (Finding, int, error) {
-	f, best := Finding{Claimed: claim, Delta: delta, Gamma: gamma, High: math.Inf(1)}, 0
-	f.Low = -1
+	f := Finding{Claimed: claim, Delta: delta, Gamma: gamma, High: math.Inf(1)}
+	if err := errors.Join(checkGamma(gamma), checkDelta(delta)); err != nil {
+		return f, 0, err
+	}
+	best, most := -1, math.Inf(-1)
 	for i, s := range scores {
 		f.Games = len(s.In) + len(s.Out)
-		r, err := s.Split(gamma/float64(len(scores)), delta)
+		err := s.Validate()
 		if errors.Is(err, ErrConstantScore) {
 			continue // it tells nothing apart
 		}
 		if err != nil {
 			return f, 0, fmt.Errorf("%s: %w", names[i], err)
 		}
-		b, err := r.Epsilon(delta)
-		if err != nil {
-			return f, 0, fmt.Errorf("%s: %w", names[i], err)
+		pilot, test := s.part(pilotShare)
+		if v := newSearched(pilot, test, gamma, delta).best(); best < 0 || v > most {
+			best, most = i, v
 		}
-		if b.Epsilon <= f.Low {
-			continue
-		}
-		m, err := s.At(b.Test.Threshold, 1-gamma)
-		if err != nil {
-			return f, 0, fmt.Errorf("%s: %w", names[i], err)
-		}
-		best, f.Low, f.Attack = i, b.Epsilon, names[i]
-		f.Estimate = EpsilonOf(m.TypeI.Value, m.TypeII.Value, delta)
-		f.High = EpsilonOf(m.TypeI.Lo, m.TypeII.Lo, delta)
 	}
-	if f.Low < 0 {
+	if best < 0 {
 		return f, 0, fmt.Errorf("%w, of every attack: nothing tells the worlds apart", ErrConstantScore)
 	}
+	var a Answers
+	var err error
+	if f.Low, _, a, err = scores[best].Odds(gamma, delta); err != nil {
+		return f, 0, fmt.Errorf("%s: %w", names[best], err)
+	}
+	f.Attack = names[best]
+	f.Estimate, f.High = a.between(gamma, delta)
 	if f.Low == 0 { // no test stands out, and the rates of any one mean nothing
 		f.Estimate, f.High = math.NaN(), math.Inf(1)
 	}

@@ -16,14 +16,18 @@ type Rule struct {
 	In, Out float64
 }
 
+// oneSided says that only one of the answers is ever given.
+func (r Rule) oneSided() bool { return math.IsInf(r.In, 1) || math.IsInf(r.Out, -1) }
+
 // Answers are how a Rule did in Games independent games whose bits were fair coins. It answered in
 // Right + Wrong of them.
 type Answers struct {
 	Games, Right, Wrong int
+	OneSided            bool // all answers are the same
 }
 
 // Answer lets a rule answer all games. The rule must not have been chosen on their bits; it may
-// depend on anything else.
+// depend on all their scores, and on anything else.
 func (s Scores) Answer(r Rule) (Answers, error) {
 	if err := s.Validate(); err != nil {
 		return Answers{}, err
@@ -36,12 +40,12 @@ func (s Scores) Answer(r Rule) (Answers, error) {
 }
 
 func (s Scores) answer(r Rule) Answers {
-	a := Answers{Games: len(s.In) + len(s.Out)}
+	a := Answers{Games: len(s.In) + len(s.Out), OneSided: r.oneSided()}
 	for _, v := range s.In {
 		switch {
 		case v > r.In:
 			a.Right++
-		case v <= r.Out:
+		case v <= r.Out && !math.IsInf(r.Out, -1):
 			a.Wrong++
 		}
 	}
@@ -49,29 +53,46 @@ func (s Scores) answer(r Rule) Answers {
 		switch {
 		case v > r.In:
 			a.Wrong++
-		case v <= r.Out:
+		case v <= r.Out && !math.IsInf(r.Out, -1):
 			a.Right++
 		}
 	}
 	return a
 }
 
-// leakShare is how much of γ goes to the number of games that δ explains.
+// leakShare is how much of γ goes to the number of games that δ explains: a third of it each to all
+// of them, to those with the target and to those without it.
 const leakShare = 1. / 16
+
+// leaked bounds how many right answers δ explains, of two answers or of one alone. All three bounds
+// hold together except with probability leakShare·γ, so that a rule may be chosen by scores and by
+// bits of games that it does not answer.
+func leaked(games int, delta, gamma float64) (two, one int) {
+	if delta == 0 {
+		return 0, 0
+	}
+	two = leaks(games, delta, leakShare*gamma/3)
+	return two, min(two, leaks(games, delta/2, leakShare*gamma/3))
+}
 
 // Epsilon is the ε below which so many right answers refute (ε,δ)-DP, except with probability γ.
 //
-// Given the score, the odds of a fair bit are at most e^ε : 1 under ε-DP. So given all scores, and
-// with them how many answers there are, Right is stochastically below a Binomial(Right + Wrong,
-// e^ε/(1+e^ε)), and ε is the log-odds of its Clopper–Pearson lower bound. Both sides' answers and
-// both sides' errors are in this one count, where bounds on the two rates (Region) cost half of γ
-// each and use the errors of one side. For Laplace noise at ε = 3 it is off by half as much.
+// An (ε,δ)-DP pair of laws is a randomisation of the following [Kairouz, Oh and Viswanath 2015,
+// Theorem 3.1]: with probability δ the bit is told, the game is a leak; else it is told with
+// probability e^ε/(1+e^ε), and the other bit with the rest. So leaks are independent of bits, and
+// given all scores and which games are leaks, the bits of the other games are independent, each
+// with odds of at most e^ε : 1. Whichever of those games are answered, by a choice that depends on
+// all this and on bits of games that are not answered, the right answers among so many are
+// stochastically below a Binomial(answers, e^ε/(1+e^ε)). Leaks are a Binomial(Games, δ), those with
+// the target a Binomial(Games, δ/2), and taking a leak's right answer away from both Right and the
+// answers never helps a bound from above: γ/16 bounds them, and ε is the log-odds of the
+// Clopper–Pearson lower bound of the rest with the rest of γ.
 //
-// With δ: a right answer has probability c ≤ e^ε·w + δ, w that of a wrong one, because P(above In
-// given in) ≤ e^ε·P(above In given out) + δ, the same for the other side, and the bit is fair. Call
-// a right answer leaked with probability (c − e^ε·w)⁺/c. Leaked ones are stochastically below a
-// Binomial(Games, δ), and among the other answers right ones have odds of at most e^ε. So
-// γ/16 bounds the leaked ones, which are taken away from Right, and the rest of γ is as without δ.
+// Both sides' answers and both sides' errors are in this one count, where bounds on the two rates
+// (Region) cost half of γ each and use the errors of one side.
+//
+// With sides of fixed sizes bits are not independent given the scores, and this is not proved:
+// see Coins.
 func (a Answers) Epsilon(gamma, delta float64) (float64, error) {
 	if err := checkGamma(gamma); err != nil {
 		return 0, err
@@ -83,16 +104,39 @@ func (a Answers) Epsilon(gamma, delta float64) (float64, error) {
 		return 0, fmt.Errorf("audit: %d right and %d wrong answers in %d games: impossible",
 			a.Right, a.Wrong, a.Games)
 	}
-	right := a.Right
-	if delta > 0 {
-		right -= leaks(a.Games, delta, leakShare*gamma)
-		gamma -= leakShare * gamma
+	two, one := leaked(a.Games, delta, gamma)
+	return a.epsilon(gamma, delta, two, one), nil
+}
+
+func (a Answers) epsilon(gamma, delta float64, two, one int) float64 {
+	right := a.Right - two
+	if a.OneSided {
+		right = a.Right - one
 	}
 	if right <= 0 {
-		return 0, nil
+		return 0
+	}
+	if delta > 0 {
+		gamma -= leakShare * gamma
 	}
 	wrong := upper(a.Wrong, right+a.Wrong, gamma)
-	return max(0, math.Log((1-wrong)/wrong)), nil
+	return max(0, math.Log((1-wrong)/wrong))
+}
+
+// between is the ε of the answers as they are, and with as few wrong ones as one may have except
+// with probability γ. It is NaN if nobody would take them for a sign of the bit.
+func (a Answers) between(gamma, delta float64) (estimate, high float64) {
+	leak := float64(a.Games) * delta
+	if a.OneSided {
+		leak /= 2
+	}
+	right := float64(a.Right) - leak
+	if right <= 0 {
+		return math.NaN(), math.Inf(1)
+	}
+	least := 1 - upper(a.Right, a.Right+a.Wrong, gamma) // of the share of wrong ones
+	n := float64(a.Right + a.Wrong)
+	return max(0, math.Log(right/float64(a.Wrong))), max(0, math.Log((n*(1-least)-leak)/(n*least)))
 }
 
 // leaks is the smallest l with P(Binomial(n, p) > l) ≤ tail.
@@ -102,150 +146,43 @@ func leaks(n int, p, tail float64) int {
 	})
 }
 
-// Rule chooses, on games that are not tested, the rule that promises most ε at δ for a test of so
-// many games at error probability γ. There must be a game on each side.
+// pilotShare is the part of the games on which Odds begins to choose.
+const pilotShare = 0.1
+
+// Odds is a lower bound on ε at δ that counts all games, those of the search too. A tenth of them
+// is where it begins to choose a rule; then it looks at the bits of games that no rule near the
+// best would answer, chooses again, and so on. It tests the last rule on all games whose bits it
+// has not looked at, with all of γ: for the proof see Answers.Epsilon. The answers are those of the
+// test.
 //
-// Where few games with the wrong bit score so high, or so low, their share is that of a tail that
-// falls exponentially from the eighth of them on: a count of 0 says too little. Only the choice
-// depends on it.
-func (s Scores) Rule(games int, gamma, delta float64) (Rule, error) {
+// The bits must be fair coins, one for each game, and both sides in the order in which the games
+// were played, or in any that says nothing of the scores, as Play returns them. For sides of fixed
+// sizes see Coins. The error matches ErrConstantScore if there is nothing to choose.
+func (s Scores) Odds(gamma, delta float64) (float64, Rule, Answers, error) {
 	if err := checkGamma(gamma); err != nil {
-		return Rule{}, err
+		return 0, Rule{}, Answers{}, err
 	}
 	if err := checkDelta(delta); err != nil {
-		return Rule{}, err
+		return 0, Rule{}, Answers{}, err
 	}
 	if err := s.Validate(); err != nil {
-		return Rule{}, err
+		return 0, Rule{}, Answers{}, err
 	}
-	r, _ := s.rule(games, gamma, delta)
-	return r, nil
+	pilot, test := s.part(pilotShare)
+	e, r, a := odds(pilot, test, gamma, delta)
+	return e, r, a, nil
 }
 
-func (s Scores) rule(games int, gamma, delta float64) (Rule, float64) {
-	in, out := sorted(s.In), sorted(s.Out)
-	highs := sideOf(in, out)
-	flip(in)
-	flip(out)
-	lows := sideOf(out, in)  // the other side is the same, seen from below
-	for i, l := range lows { // "above −t" from below is "below t"
-		lows[i].at = math.Nextafter(-l.at, math.Inf(-1))
+// odds is Odds with a pilot of other games of the same law.
+func odds(pilot, test Scores, gamma, delta float64) (float64, Rule, Answers) {
+	x := newSearched(pilot, test, gamma, delta)
+	x.best()
+	for _, room := range []float64{2, 1.5, 1.25} {
+		x.see(room)
+		x.best()
 	}
-	z := -quantile(gamma)
-	n := float64(len(in) + len(out))
-	grow := float64(games) / n
-	best, rule := math.Inf(-1), Rule{math.Inf(1), math.Inf(-1)}
-	for _, h := range highs {
-		for _, l := range lows {
-			if l.at > h.at {
-				continue
-			}
-			right := h.right + l.right - float64(n*delta)
-			wrong := h.wrong + l.wrong
-			if !(right > 0) {
-				continue
-			}
-			answers := right + wrong
-			p, c := wrong/answers, z*z/(answers*grow)
-			u := (p + c/2 + math.Sqrt(c*(p*(1-p)+c/4))) / (1 + c)
-			e := math.Log((1-u)/u) - doubt/math.Sqrt(max(sure, float64(wrong*(1-p))))
-			if e > best {
-				best, rule = e, Rule{h.at, l.at}
-			}
-		}
-	}
-	return rule, best
-}
-
-// A side is a threshold and how many games of both bits are above it.
-type side struct {
-	at           float64
-	right, wrong float64
-}
-
-const (
-	few   = 8  // games of which a tail is made
-	cells = 64 // thresholds of each side's scores, beside those far out
-	// A rule's log-odds are lowered by so many standard errors of the games that it is chosen on,
-	// else the luckiest of some thousand pairs is chosen and not the best. sure is how many wrong
-	// answers a tail is worth in that.
-	doubt, sure = 3, 2.5
-)
-
-// sideOf are thresholds for the bit of right, both sorted, and one above which is nothing.
-func sideOf(right, wrong []float64) []side {
-	var at []float64
-	for _, x := range [][]float64{right, wrong} {
-		n := len(x)
-		for i := range cells {
-			at = append(at, x[i*n/cells])
-		}
-		for _, k := range ranks(n, 1.3) {
-			at = append(at, x[n-1-k])
-		}
-	}
-	slices.Sort(at)
-	at = slices.Compact(at)
-	above := func(x []float64, t float64) float64 {
-		i, _ := slices.BinarySearchFunc(x, t, func(v, t float64) int {
-			if v > t {
-				return 1
-			}
-			return -1
-		})
-		return float64(len(x) - i)
-	}
-	n := len(wrong)
-	k := min(few, n)
-	from := wrong[n-k]
-	excess := 0.0
-	for _, v := range wrong[n-k:] {
-		excess += (v - from) / float64(k)
-	}
-	sides := []side{{math.Inf(1), 0, 0}}
-	for _, t := range at {
-		s := side{t, above(right, t), above(wrong, t)}
-		if s.wrong < float64(k) && t >= from && excess > 0 && !math.IsInf(excess, 1) {
-			s.wrong = float64(k) * math.Exp(-(t-from)/excess)
-		}
-		sides = append(sides, s)
-	}
-	return sides
-}
-
-// flip turns sorted scores upside down.
-func flip(x []float64) {
-	slices.Reverse(x)
-	for i := range x {
-		x[i] = -x[i]
-	}
-}
-
-// searchShare is the part of the games on which SplitOdds chooses.
-const searchShare = 0.15
-
-// Odds chooses a rule on 0.15 of the games, and tests it on the others with all of γ: a lower bound
-// on ε at δ that counts all games, those of the search too. The bits must be fair coins, one for
-// each game, as those of Play are, and not two sides of fixed sizes. There must be one game of each
-// side in each part.
-func (s Scores) Odds(gamma, delta float64) (float64, Rule, error) {
-	if err := checkGamma(gamma); err != nil {
-		return 0, Rule{}, err
-	}
-	if err := checkDelta(delta); err != nil {
-		return 0, Rule{}, err
-	}
-	if err := s.Validate(); err != nil {
-		return 0, Rule{}, err
-	}
-	search, test := s.part(searchShare)
-	if len(search.In) == 0 || len(search.Out) == 0 {
-		return 0, Rule{}, fmt.Errorf("audit: %w to choose a rule: %d with the target and %d "+
-			"without it", ErrNoGames, len(s.In), len(s.Out))
-	}
-	r, _ := search.rule(len(test.In)+len(test.Out), gamma, delta)
-	e, err := test.answer(r).Epsilon(gamma, delta)
-	return e, r, err
+	a := x.answers()
+	return a.epsilon(gamma, delta, x.two, x.one), x.rule(), a
 }
 
 // part takes a share of the games, whatever their bits are: as many of each side as a draw of games
@@ -262,4 +199,44 @@ func (s Scores) part(share float64) (taken, left Scores) {
 		}
 	}
 	return Scores{s.In[:i], s.Out[:o]}, Scores{s.In[i:], s.Out[o:]}
+}
+
+// Coins thins games whose sides were given sizes, half of them with the target for instance, to
+// games with fair coins: as many of each side as so many coins show, at random. So many coins are
+// tossed that they ask for more games of a side than there are with a probability below 10⁻⁹, which
+// is to be added to γ: about three standard deviations of each side's games are lost.
+//
+// Given all scores, bits of fixed sums are not independent: with as many answers of each kind, the
+// right ones of n + n games are even in number, and an odd one refutes nothing. So Answers.Epsilon,
+// whose proof is given the scores, does not hold as it is.
+func (s Scores) Coins(key noise.Key) (Scores, error) {
+	if err := s.Validate(); err != nil {
+		return Scores{}, err
+	}
+	m, n := len(s.In), len(s.Out)
+	// The sum of both tails at k coins: more than m heads, or more than n tails.
+	k := 1 + searchLast(m+n, func(k int) bool {
+		k++
+		tail := 0.0
+		for _, most := range []int{m, n} {
+			if most < k {
+				tail += mathext.RegIncBeta(float64(most+1), float64(k-most), 0.5)
+			}
+		}
+		return tail < 1e-9
+	})
+	src := &key.Fast(1)[0]
+	heads := 0
+	for range k {
+		heads += int(src.Uint64() >> 63)
+	}
+	out := Scores{slices.Clone(s.In), slices.Clone(s.Out)}
+	for _, x := range [][]float64{out.In, out.Out} {
+		for i := range x {
+			j := i + min(len(x)-1-i, int(src.Float64()*float64(len(x)-i)))
+			x[i], x[j] = x[j], x[i]
+		}
+	}
+	out.In, out.Out = out.In[:min(heads, m)], out.Out[:min(k-heads, n)]
+	return out, nil
 }

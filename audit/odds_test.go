@@ -51,7 +51,7 @@ func TestOddsAreValid(t *testing.T) {
 		wrong, luckiest, forgetful := 0, 0, 0
 		for range audits {
 			s := toss(games, &src, m.draw)
-			e, _, err := s.Odds(gamma, m.delta)
+			e, _, _, err := s.Odds(gamma, m.delta)
 			if err != nil && !errors.Is(err, audit.ErrConstantScore) {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestOddsAreTightest(t *testing.T) {
 			s := toss(10_000, &src, func(in bool, src *noise.Fast) float64 {
 				return src.Laplace(1/eps) + bit(in)
 			})
-			e, _, err := s.Odds(0.05, 0)
+			e, _, _, err := s.Odds(0.05, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,7 +61,7 @@ func (d direct) run(ctx context.Context, delta, gamma float64, games, pilot, wor
 	if d.table {
 		s = through(c.table, s)
 	}
-	f, err := found(s, c.threshold, gamma, delta, claimOf(d.claim, delta))
+	f, err := found(c.pilot, s, gamma, delta, claimOf(d.claim, delta))
 	f.Name, f.Attack, f.Against, f.Model = d.name, d.attack, d.adversaries[c.adversary], d.model
 	return f, err
 }

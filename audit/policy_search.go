@@ -15,8 +15,8 @@ import (
 // ε from below on games of their own.
 //
 // The search plays Pilot games with each adversary, then eight times as many with the best few, and
-// chooses adversary, score and threshold. None of these games is used again, so one test is left,
-// which has all of Gamma.
+// chooses adversary and score. On other games these answer as Scores.Odds does, with the last of the
+// search as pilot: one test is left, which has all of Gamma.
 type PolicyAudit struct {
 	Subject     Subject
 	Adversaries []Adversary // nil: Adversaries of the subject, of all models
@@ -74,10 +74,10 @@ func claimOf(l privacy.Loss, delta float64) float64 {
 	return l.Approx(delta)
 }
 
-// found is the outcome of a test of a claim.
-func found(s Scores, threshold, gamma, delta, claimed float64) (Finding, error) {
+// found is the outcome of a test of a claim. The pilot is other games.
+func found(pilot, s Scores, gamma, delta, claimed float64) (Finding, error) {
 	f := Finding{Claimed: claimed, Delta: delta, Gamma: gamma, Games: len(s.In) + len(s.Out)}
-	r, err := s.Region(gamma, threshold)
+	err := s.Validate()
 	if errors.Is(err, ErrConstantScore) {
 		// Nothing tells the worlds apart: the test that always says "out" shows ε ≥ 0 only.
 		f.High = math.Inf(1)
@@ -86,15 +86,9 @@ func found(s Scores, threshold, gamma, delta, claimed float64) (Finding, error) 
 	if err != nil {
 		return f, err
 	}
-	b, err := r.Epsilon(delta)
-	if err != nil {
-		return f, err
-	}
-	fp, fn := s.errors(threshold)
-	n, m := len(s.Out), len(s.In)
-	f.Low = b.Epsilon
-	f.Estimate = EpsilonOf(float64(fp)/float64(n), float64(fn)/float64(m), delta)
-	f.High = EpsilonOf(1-upper(n-fp, n, gamma/2), 1-upper(m-fn, m, gamma/2), delta)
+	var a Answers
+	f.Low, _, a = odds(pilot, s, gamma, delta)
+	f.Estimate, f.High = a.between(gamma, delta)
 	f.Refuted = f.Low > claimed
 	return f, nil
 }
@@ -103,25 +97,23 @@ func found(s Scores, threshold, gamma, delta, claimed float64) (Finding, error) 
 type chosen struct {
 	adversary int
 	score     int
-	threshold float64
 	value     float64             // ε, with less confidence
 	table     map[float64]float64 // of the score that needs one
+	pilot     Scores              // the games that it was chosen by
 }
 
-// best chooses a threshold by ε(δ) with Wilson's bounds, as Split does.
-func best(s Scores, gamma, delta float64) (threshold, value float64) {
+// promising is the ε(δ) of the best threshold by Wilson's bounds, twice as wide as those of a test.
+func promising(s Scores, gamma, delta float64) float64 {
 	if s.Validate() != nil {
-		return 0, math.Inf(-1)
+		return math.Inf(-1)
 	}
 	z := -2 * quantile(gamma/2)
-	value = math.Inf(-1)
+	value := math.Inf(-1)
 	in, out := len(s.In), len(s.Out)
-	s.candidates(1.1, func(t float64, _, fp, fn int, _ bool) {
-		if e := rawEpsilon(wilson(fp, out, z), wilson(fn, in, z), delta); e > value {
-			value, threshold = e, t
-		}
+	s.candidates(1.1, func(_ float64, _, fp, fn int, _ bool) {
+		value = max(value, rawEpsilon(wilson(fp, out, z), wilson(fn, in, z), delta))
 	})
-	return threshold, value
+	return value
 }
 
 // table turns numbers that stand for transcripts into log-ratios of how often they happened with
@@ -167,7 +159,7 @@ func half(s Scores, i int) Scores {
 	return Scores{pick(s.In), pick(s.Out)}
 }
 
-// choose picks the best score and threshold of some games.
+// choose picks the best score of some games.
 func choose(all []Scores, from []int, gamma, delta float64) chosen {
 	c := chosen{value: math.Inf(-1)}
 	for _, i := range from {
@@ -177,8 +169,8 @@ func choose(all []Scores, from []int, gamma, delta float64) chosen {
 			t = table(half(s, 0))
 			s = through(t, half(s, 1))
 		}
-		if threshold, value := best(s, gamma, delta); value > c.value {
-			c.score, c.threshold, c.value, c.table = i, threshold, value, t
+		if value := promising(s, gamma, delta); value > c.value {
+			c = chosen{score: i, value: value, table: t, pilot: s}
 		}
 	}
 	return c
@@ -239,7 +231,7 @@ func (p PolicyAudit) Run(ctx context.Context) (Finding, error) {
 	if c.table != nil {
 		s = through(c.table, s)
 	}
-	f, err := found(s, c.threshold, p.Gamma, p.Delta, claimOf(loss, p.Delta))
+	f, err := found(c.pilot, s, p.Gamma, p.Delta, claimOf(loss, p.Delta))
 	f.Name, f.Attack, f.Against, f.Model = p.Subject.Name, scoreNames[c.score], a.Name, a.Model.String()
 	return f, err
 }
