@@ -15,8 +15,8 @@ func TestJudge(t *testing.T) {
 	src := noise.NewFast(7, 7)
 	truth := math.E / (1 + math.E)
 	var good, noisy, constant Scores
-	for range 20000 {
-		for _, in := range []bool{true, false} {
+	for range 40000 {
+		for _, in := range []bool{src.Uint64()>>63 == 1} {
 			bit := in
 			if u := float64(src.Uint64()>>11) / (1 << 53); u > truth {
 				bit = !in

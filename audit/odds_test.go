@@ -5,7 +5,10 @@ import (
 	"math"
 	"testing"
 
+	"gonum.org/v1/gonum/mathext"
+
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -23,69 +26,80 @@ func toss(games int, src *noise.Fast, draw func(in bool, src *noise.Fast) float6
 	return s
 }
 
-// 1000 audits of mechanisms whose loss is known, at γ = 0.1: more than 150 bounds above the truth
-// have a probability below 1e-6. Two broken twins must cross that line: one that chooses its rule
-// on the games that it tests, and one that forgets what δ explains.
+// Audits of mechanisms whose loss is known, at γ = 0.1: more bounds above the truth than the line
+// have a probability below 1e-6 for a rate of γ. Sides of fixed sizes are thinned to coins. Two
+// broken twins must cross that line: one that chooses its rule on the games that it tests, and one
+// that forgets what δ explains.
 func TestOddsAreValid(t *testing.T) {
-	const audits, games, gamma, line = 1000, 300, 0.1, 150
+	const games, gamma = 200, 0.1
+	audits := testneeds.Size(120, 1000)
+	line := 0 // P(Binomial(audits, γ) > line) ≤ 1e-6
+	for mathext.RegIncBeta(float64(line+1), float64(audits-line), gamma) > 1e-6 {
+		line++
+	}
 	for i, m := range []struct {
 		name       string
 		eps, delta float64
+		fixed      bool
 		draw       func(in bool, src *noise.Fast) float64
 	}{
-		{"Laplace", 1, 0, func(in bool, src *noise.Fast) float64 { return src.Laplace(1) + bit(in) }},
-		{"randomised response", 0.5, 0, func(in bool, src *noise.Fast) float64 {
-			return bit(in == src.Bernoulli(1/(1+math.Exp(-0.5))))
-		}},
-		{"Gaussian", privacy.GaussianEpsilon(1, 0.01), 0.01, func(in bool, src *noise.Fast) float64 {
-			return src.Normal() + bit(in)
-		}},
-		{"leak", 0, 0.1, func(in bool, src *noise.Fast) float64 { // tells all with probability δ
+		{"Laplace", 1, 0, false, laplace(1)},
+		{"randomised response", 0.5, 0, false, response(0.5)},
+		{"randomised response, half and half", 0.5, 0, true, response(0.5)},
+		{"Gaussian", privacy.GaussianEpsilon(1, 0.01), 0.01, false,
+			func(in bool, src *noise.Fast) float64 { return src.Normal() + bit(in) }},
+		// The worst: with probability δ it tells all, else it is randomised response.
+		{"leak", 0.3, 0.1, false, func(in bool, src *noise.Fast) float64 {
 			if src.Bernoulli(0.1) {
-				return 2*bit(in) - 1
+				return 6*bit(in) - 2
 			}
-			return 0
+			return response(0.3)(in, src)
 		}},
 	} {
 		src := noise.NewFast(31, uint64(i))
 		wrong, luckiest, forgetful := 0, 0, 0
-		for range audits {
+		for k := range audits {
 			s := toss(games, &src, m.draw)
+			if m.fixed {
+				s = audit.Scores{}
+				for range games / 2 {
+					s.In = append(s.In, m.draw(true, &src))
+					s.Out = append(s.Out, m.draw(false, &src))
+				}
+				var err error
+				if s, err = s.Coins(noise.Key{Seed: 5, Run: k}); err != nil {
+					t.Fatal(err)
+				}
+			}
 			e, _, _, err := s.Odds(gamma, m.delta)
 			if err != nil && !errors.Is(err, audit.ErrConstantScore) {
 				t.Fatal(err)
 			}
-			if e > m.eps+1e-12 {
-				wrong++
+			above := func(count *int, e float64) {
+				if e > m.eps+1e-12 {
+					*count++
+				}
+			}
+			above(&wrong, e)
+			bound := func(r audit.Rule, delta float64) float64 {
+				a, err := s.Answer(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e, err := a.Epsilon(gamma, delta)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return e
 			}
 			most := 0.0
-			for _, th := range []float64{-1, -0.5, 0, 0.5, 1, 1.5, 2} {
-				a, err := s.Answer(audit.Rule{In: max(th, 1-th), Out: min(th, 1-th)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				b, err := s.Answer(audit.Rule{In: th, Out: math.Inf(-1)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, a := range []audit.Answers{a, b} {
-					e, err := a.Epsilon(gamma, m.delta)
-					if err != nil {
-						t.Fatal(err)
-					}
-					most = max(most, e)
-				}
+			for x := -1.0; x <= 2; x += 0.1 {
+				most = max(most, bound(audit.Rule{In: max(x, 1-x), Out: min(x, 1-x)}, m.delta),
+					bound(audit.Rule{In: x, Out: math.Inf(-1)}, m.delta),
+					bound(audit.Rule{In: math.Inf(1), Out: x}, m.delta))
 			}
-			if most > m.eps+1e-12 {
-				luckiest++
-			}
-			a, err := s.Answer(audit.Rule{In: 0.5, Out: -0.5})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e, _ := a.Epsilon(gamma, 0); e > m.eps {
-				forgetful++
-			}
+			above(&luckiest, most)
+			above(&forgetful, bound(audit.Rule{In: 0.5, Out: 0.5}, 0))
 		}
 		t.Logf("%s: %d of %d; of the twins %d and %d", m.name, wrong, audits, luckiest, forgetful)
 		if wrong > line {
@@ -100,42 +114,133 @@ func TestOddsAreValid(t *testing.T) {
 	}
 }
 
-// On the same games, search games counted, Odds is above the bounds by ranks and by a split at
-// every ε: the mean of 20 audits of Laplace noise with 10⁴ games. Seeds are fixed.
+func laplace(eps float64) func(bool, *noise.Fast) float64 {
+	return func(in bool, src *noise.Fast) float64 { return src.Laplace(1/eps) + bit(in) }
+}
+
+func response(eps float64) func(bool, *noise.Fast) float64 {
+	return func(in bool, src *noise.Fast) float64 {
+		return bit(in != src.Bernoulli(1/(1+math.Exp(eps))))
+	}
+}
+
+// gaussian is (ε,10⁻⁵)-DP, and no smaller ε.
+func gaussian(eps float64) func(bool, *noise.Fast) float64 {
+	lo, hi := 1e-3, 1e3
+	for range 60 {
+		if mid := math.Sqrt(lo * hi); privacy.GaussianEpsilon(1/mid, oddsDelta) > eps {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return func(in bool, src *noise.Fast) float64 { return hi*src.Normal() + bit(in) }
+}
+
+const oddsDelta = 1e-5
+
+// oddsCell is the audits of one cell of the table in docs/privacy.md.
+func oddsCell(kind string, eps float64, games, audits int, each func(s audit.Scores, delta float64)) {
+	draw, delta := laplace(eps), 0.0
+	switch kind {
+	case "response":
+		draw = response(eps)
+	case "gaussian":
+		draw, delta = gaussian(eps), oddsDelta
+	}
+	for k := range audits {
+		src := noise.NewFast(uint64(32+k), uint64(games)+uint64(100*eps))
+		each(toss(games, &src, draw), delta)
+	}
+}
+
+// On the same games, search games counted, Odds is above the bounds by ranks and by a split: means of
+// audits at γ = 0.05. Seeds are fixed.
 func TestOddsAreTightest(t *testing.T) {
-	for _, eps := range []float64{0.1, 0.3, 1, 3, 10} {
-		src := noise.NewFast(32, uint64(100*eps))
-		var odds, ranks, split float64
-		const audits = 20
-		for range audits {
-			s := toss(10_000, &src, func(in bool, src *noise.Fast) float64 {
-				return src.Laplace(1/eps) + bit(in)
-			})
-			e, _, _, err := s.Odds(0.05, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			odds += e / audits
-			for _, by := range []struct {
-				sum  *float64
-				make func() (audit.Region, error)
-			}{{&ranks, func() (audit.Region, error) { return s.RegionByRank(0.05) }},
-				{&split, func() (audit.Region, error) { return s.Split(0.05, 0) }}} {
-				r, err := by.make()
-				if err != nil {
-					t.Fatal(err)
+	full := testneeds.Full()
+	sizes, epsilons := []int{1000}, []float64{0.5, 3}
+	if full {
+		sizes, epsilons = []int{1000, 10_000, 100_000}, []float64{0.1, 0.2, 0.5, 1, 2, 3, 5, 10}
+	}
+	for _, kind := range []string{"laplace", "gaussian", "response"} {
+		for _, games := range sizes {
+			for _, eps := range epsilons {
+				audits := max(4, 20_000/games)
+				if full {
+					audits = max(5, 100_000/games)
 				}
-				b, err := r.Epsilon(0)
-				if err != nil {
-					t.Fatal(err)
+				var odds, ranks, split float64
+				n := float64(audits)
+				oddsCell(kind, eps, games, audits, func(s audit.Scores, delta float64) {
+					e, _, _, err := s.Odds(0.05, delta)
+					if err != nil {
+						t.Fatal(err)
+					}
+					odds += e / n
+					for _, by := range []struct {
+						sum  *float64
+						make func() (audit.Region, error)
+					}{{&ranks, func() (audit.Region, error) { return s.RegionByRank(0.05) }},
+						{&split, func() (audit.Region, error) { return s.Split(0.05, delta) }}} {
+						r, err := by.make()
+						if err != nil {
+							t.Fatal(err)
+						}
+						b, err := r.Epsilon(delta)
+						if err != nil {
+							t.Fatal(err)
+						}
+						*by.sum += b.Epsilon / n
+					}
+				})
+				t.Logf("%s, %d games, ε = %v: odds %.4f, ranks %.4f, split %.4f", kind, games, eps,
+					odds, ranks, split)
+				if odds <= ranks || odds <= split {
+					t.Errorf("%s, %d games, ε = %v: odds %.4f, ranks %.4f, split %.4f", kind, games,
+						eps, odds, ranks, split)
 				}
-				*by.sum += b.Epsilon / audits
 			}
 		}
-		t.Logf("ε = %v: odds %.4f, ranks %.4f, split %.4f", eps, odds, ranks, split)
-		if odds <= ranks || odds <= split {
-			t.Errorf("ε = %v: odds %.4f, ranks %.4f, split %.4f", eps, odds, ranks, split)
+	}
+}
+
+// Coins leaves as many games of each side as coins show: of 5000 and 5000 nearly all, and the shares
+// of the sides vary as those of coins do.
+func TestCoins(t *testing.T) {
+	var s audit.Scores
+	for i := range 5000 {
+		s.In, s.Out = append(s.In, float64(i)), append(s.Out, float64(-i-1))
+	}
+	squares, n := 0.0, 0
+	const runs = 400
+	for k := range runs {
+		c, err := s.Coins(noise.Key{Seed: 6, Run: k})
+		if err != nil {
+			t.Fatal(err)
 		}
+		if k == 0 {
+			n = len(c.In) + len(c.Out)
+		}
+		if len(c.In)+len(c.Out) != n || n < 9400 {
+			t.Fatalf("%d and %d games are left", len(c.In), len(c.Out))
+		}
+		z := (2*float64(len(c.In)) - float64(n)) / math.Sqrt(float64(n))
+		squares += z * z
+		seen := map[float64]bool{}
+		for _, v := range c.In {
+			seen[v] = true
+		}
+		if len(seen) != len(c.In) {
+			t.Fatal("a game is there twice")
+		}
+	}
+	// χ² of 400 degrees of freedom: outside [270, 560] with probability below 1e-6.
+	if squares < 270 || squares > 560 {
+		t.Errorf("χ² of the sides is %v in %d runs", squares, runs)
+	}
+	if c, err := (audit.Scores{In: []float64{1}, Out: []float64{0}}).Coins(noise.Key{}); err != nil ||
+		len(c.In)+len(c.Out) != 1 {
+		t.Errorf("one game a side: %v, %v", c, err)
 	}
 }
 

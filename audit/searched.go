@@ -32,7 +32,7 @@ type cell struct {
 }
 
 const (
-	cells = 64  // of as many games each, beside those far out
+	cells = 64  // at most, of as many games each and 8 at least, beside those far out
 	wider = 1.3 // by which cells far out grow
 	// doubt is by how many standard deviations a rule is judged worse than it looks, else the
 	// luckiest of some thousand is chosen and not the best.
@@ -71,8 +71,9 @@ func newSearched(pilot, test Scores, gamma, delta float64) *searched {
 func (s *searched) divide() {
 	n := len(s.games)
 	var ends []int
-	for i := range cells {
-		ends = append(ends, (i+1)*n/cells)
+	most := min(cells, 1+n/8)
+	for i := range most {
+		ends = append(ends, (i+1)*n/most)
 	}
 	for _, k := range ranks(n, wider) {
 		ends = append(ends, k, n-k)
