@@ -19,6 +19,11 @@
 //
 // # Lower bounds on ε
 //
+// [Scores.Odds] lets a rule guess the bit of each game from its score, or abstain: under ε-DP right
+// and wrong answers are as e^ε to 1 at most, and one exact binomial bound has all of γ. The rule is
+// chosen by a tenth of the games and by those that no good rule would answer. All audits of this
+// package end with it: [PolicyAudit], [Direct], [Judge] and [SelfAudit].
+//
 // A [Region] holds upper bounds of both errors at one or more thresholds, true together except with
 // probability γ: Clopper and Pearson's, with γ/2 for each error, split over the thresholds tried.
 // They are fixed before the games ([Scores.Region]), or ranks ([Scores.RegionByRank]), or chosen on

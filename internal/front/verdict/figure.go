@@ -211,7 +211,7 @@ func curveFigure(id string, s audit.Scores, attacks int, gamma float64,
 		"all δ together", XLabel: "δ", YLabel: "ε", LogX: true,
 		Note: "Lower bound at confidence " + level + " for this curve alone, over all attacks " +
 			"and thresholds; the table's, which the verdict rests on, has a confidence of its " +
-			"own and is of one threshold, chosen on other games."}
+			"own and is of one rule, chosen on other games."}
 	r, err := s.RegionByRank(gamma / float64(attacks))
 	if err != nil {
 		return f, err

@@ -150,7 +150,7 @@ func (p *Page) table() report.Table {
 	}
 	g.Notes = []string{"A claim is refuted if it is below the lower end, the audited ε at " +
 		"confidence " + level + ".", "The audited ε before the interval is the one that the " +
-		"test's error rates show without a correction.",
+		"test's right and wrong answers show without a correction.",
 		"The ratio is that of the lower end to the claimed ε."}
 	return g
 }
