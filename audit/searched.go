@@ -37,9 +37,9 @@ const (
 	// doubt is by how many standard deviations a rule is judged worse than it looks, else the
 	// luckiest of some thousand is chosen and not the best.
 	doubt = 0.5
-	// flat is the least log-odds of a standard deviation of scores. They are taken for signs of
-	// "in", whatever a pilot says.
-	flat = 0.02
+	// notable is the least log-odds of a standard deviation of scores, in standard deviations of
+	// a bound by all games. With about 2 no rule shows anything, so a rule is for where one does.
+	notable = 6
 	// ridge is the weight of a log-odds of 0, in games.
 	ridge = 0.02
 	// A shape is left out if its log-likelihood is so far below the best, and for good.
@@ -240,7 +240,7 @@ func (s *searched) expect(f *shape) {
 		*x = slices.Grow((*x)[:0], n+1)[:n+1]
 	}
 	f.inRight[n], f.inWrong[n], f.outRight[0], f.outWrong[0] = 0, 0, 0, 0
-	b := max(f.b/10, f.b-float64(doubt*f.sd), flat)
+	b := max(f.b/10, f.b-float64(doubt*f.sd), notable*s.z/math.Sqrt(float64(s.test)))
 	p := make([]float64, n)
 	for i, c := range s.cells {
 		p[i] = 1 / (1 + math.Exp(-f.a-float64(b*f.x[i])))
