@@ -77,8 +77,8 @@ func leaked(games int, delta, gamma float64) (two, one int) {
 
 // Epsilon is the ε below which so many right answers refute (ε,δ)-DP, except with probability γ.
 //
-// An (ε,δ)-DP pair of laws is a randomisation of the following [Kairouz, Oh and Viswanath 2015,
-// Theorem 3.1]: with probability δ the bit is told, the game is a leak; else it is told with
+// An (ε,δ)-DP pair of laws is a randomisation of the following (Kairouz, Oh and Viswanath 2015, by
+// Blackwell): with probability δ the bit is told, the game is a leak; else it is told with
 // probability e^ε/(1+e^ε), and the other bit with the rest. So leaks are independent of bits, and
 // given all scores and which games are leaks, the bits of the other games are independent, each
 // with odds of at most e^ε : 1. Whichever of those games are answered, by a choice that depends on
