@@ -59,6 +59,11 @@ func TestWorkedValues(t *testing.T) {
 			name: "thesis-5.6", T: 1e7, want: 8885.26, rel: 1e-6},
 		{p: Problem{Laws: five, Budget: zcdp(0.1), Parameters: Parameters{Beta: 4}},
 			name: "zcdp-11", T: 1e7, want: 322209.4, rel: 1e-6},
+		// Σ Δ_a/kl(μ_a, 3/4) = 7.1282780, times 3/2, and 2·1.25 with other parameters
+		{p: Problem{Laws: five, Budget: zcdp(0.1)}, name: "zcdp-imed", T: 1e6, want: 147.7212,
+			rel: 1e-6, slope: 1.5 * 7.1282780},
+		{p: Problem{Laws: five, Budget: zcdp(1e-9), Parameters: Parameters{Alpha: 2, Caution: 1.25}},
+			name: "zcdp-imed", T: 1e6, want: 246.2020, rel: 1e-6, slope: 2.5 * 7.1282780},
 		{p: Problem{Laws: five, Budget: zcdp(0.1)}, name: "free-minimax", T: 1e7, want: 234.243, rel: 1e-5},
 		{p: Problem{Laws: five, Budget: zcdp(0.1)}, name: "thesis-4.20", T: 1e7, want: 0.051004, rel: 1e-4},
 		{p: Problem{Laws: five, Budget: zcdp(1e-9)}, name: "thesis-4.20", T: 1e7, want: 510.045, rel: 1e-5},

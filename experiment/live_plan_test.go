@@ -159,7 +159,7 @@ func TestLivePlanOfGatheredRewards(t *testing.T) {
 	all := []struct{ policy, budget string }{
 		{"dp-klucb-j", "epsilon: 1"}, {"dp-imed-j", "epsilon: 1"}, {"adap-ucb", "epsilon: 1"},
 		{"adap-klucb", "epsilon: 1"}, {"adac-ucb", "rho: 0.5"}, {"dp-se", "epsilon: 1"},
-		{"batch-se", "epsilon: 1"}, {"dp-window-klucb", "epsilon: 1"},
+		{"batch-se", "epsilon: 1"}, {"dp-window-klucb", "epsilon: 1"}, {"zcdp-imed", "rho: 0.5"},
 	}
 	if testneeds.Race { // the goroutines are the same for all
 		all = all[:2]
