@@ -194,30 +194,74 @@ func root(a, b, c float64) float64 {
 	return (d - b) / (2 * a)
 }
 
-// Between implements Cost, by a search: the function under the infimum is convex in u.
-func (NoisyCost) Between(a, b Sample) float64 {
+// Between implements Cost, by two searches: one alone is wrong where n and the means differ by many
+// orders of magnitude.
+func (c NoisyCost) Between(a, b Sample) float64 {
 	if !(a.Mean > b.Mean) {
 		return 0
 	}
-	at := func(u float64) float64 { return NoisyCost{}.at(a, b, u) }
-	return min(minimum(at, b.Mean, a.Mean), at(b.Mean), at(a.Mean))
+	if a.Scale == 0 && b.Scale == 0 {
+		return DEpsCost{}.Between(a, b) // J without noise is d_ε
+	}
+	at := func(u float64) float64 { return c.at(a, b, u) }
+	_, least := c.search(a, b, math.NaN())
+	return min(minimum(at, b.Mean, a.Mean), at(b.Mean), at(a.Mean), least)
 }
 
 // AtMost is above Between, and is found without a search: J is at most d_ε.
 func (NoisyCost) AtMost(a, b Sample) float64 { return DEpsCost{}.Between(a, b) }
 
-// Near is above Between, and is found without a search too: J is at most what it is at the u of
-// d_ε. It is above by 1e-9 of it, which is more than what rounding may take from either.
-func (NoisyCost) Near(a, b Sample) float64 {
+// side says of Between whether it is above a level (1) or below (−1), or nothing (0) where it does
+// not see it soon.
+func (c NoisyCost) side(a, b Sample, level float64) int {
 	if !(a.Mean > b.Mean) {
 		return 0
+	}
+	side, _ := c.search(a, b, level)
+	return side
+}
+
+// search is side, and the least sum that it has seen. The sum is convex in u: it is above each
+// tangent, and its least value is between the bounds that the slopes' signs leave. Steps are of the
+// secant of the slopes, from the u of d_ε. Margins of 1e-9 are more than what rounding may take.
+func (NoisyCost) search(a, b Sample, level float64) (side int, least float64) {
+	least = math.Inf(1)
+	if !(a.Scale > 0 && b.Scale > 0 && a.Noises > 0 && b.Noises > 0) {
+		return 0, least
 	}
 	p := pairOf(a, b)
 	u := meet(p.x, p.y, a.N, b.N)
 	if !(p.low <= u && u <= p.high) {
 		u = p.stationary(a.N, b.N)
 	}
-	return float64((1 + 1e-9) * NoisyCost{}.at(a, b, u))
+	lo, hi := b.Mean, a.Mean
+	last, before := math.NaN(), math.NaN() // u and the slope of the step before
+	for range 10 {
+		x, dx := divergence.DEpsNoisyTangent(a.Mean, u, a.epsilon(), float64(a.Noises)/a.N)
+		y, dy := divergence.DEpsNoisyTangent(b.Mean, u, b.epsilon(), float64(b.Noises)/b.N)
+		sum, slope := float64(a.N*x)+float64(b.N*y), float64(a.N*dx)+float64(b.N*dy)
+		least = min(least, sum)
+		if float64(sum*(1+1e-9))+1e-12 < level {
+			return -1, least
+		}
+		if slope > 0 {
+			hi = u
+		} else {
+			lo = u
+		}
+		if sum-float64(math.Abs(slope)*(hi-lo)) > float64(level*(1+1e-9))+1e-12 {
+			return 1, least
+		}
+		next := u - slope*(u-last)/(slope-before)
+		if math.IsNaN(last) {
+			next = u - float64(slope*float64(u*(1-u)))/(a.N+b.N)
+		}
+		if !(next > lo && next < hi) {
+			next = lo + float64(0.5*(hi-lo))
+		}
+		last, before, u = u, slope, next
+	}
+	return 0, least
 }
 
 // at is the sum under the infimum.

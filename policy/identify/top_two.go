@@ -271,19 +271,22 @@ func (p *TopTwo) stop() bool {
 			}
 		}
 	}
-	if near, ok := p.parts.Cost.(interface{ Near(a, b Sample) float64 }); ok {
-		for b := range p.arms {
-			if b != best && near.Near(top, p.arms[b].Sample) < p.parts.Threshold.At(top, p.arms[b].Sample) {
-				return false
-			}
-		}
-	}
+	sided, _ := p.parts.Cost.(interface {
+		side(a, b Sample, level float64) int
+	})
 	for b := range p.arms {
 		if b == best {
 			continue
 		}
-		w, c := p.parts.Cost.Between(top, p.arms[b].Sample), p.parts.Threshold.At(top, p.arms[b].Sample)
-		if !(w > c || w == c && !p.parts.Above) {
+		c := p.parts.Threshold.At(top, p.arms[b].Sample)
+		if sided != nil {
+			if side := sided.side(top, p.arms[b].Sample, c); side < 0 {
+				return false
+			} else if side > 0 {
+				continue
+			}
+		}
+		if w := p.parts.Cost.Between(top, p.arms[b].Sample); !(w > c || w == c && !p.parts.Above) {
 			return false
 		}
 	}

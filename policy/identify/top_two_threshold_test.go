@@ -145,9 +145,8 @@ func TestBoundsOfThresholdsAndCosts(t *testing.T) {
 		}
 		if w, most := (NoisyCost{}).Between(a, b), (NoisyCost{}).AtMost(a, b); w > most*(1+1e-12)+1e-12 {
 			t.Fatalf("NoisyCost %v above AtMost %v", w, most)
-		} else if near := (NoisyCost{}).Near(a, b); w > near || near > most*(1+1e-8)+1e-12 {
-			t.Fatalf("NoisyCost %v above Near %v, or that above AtMost %v", w, near, most)
 		}
+		sides(t, a, b)
 		joint := must(NewJointThreshold(arms, risk, 2))
 		if least, at := joint.AtLeast(a, b), joint.At(a, b); least > at || least < 0.9*at {
 			t.Fatalf("AtLeast %v, At %v", least, at)
@@ -162,6 +161,17 @@ func TestBoundsOfThresholdsAndCosts(t *testing.T) {
 			t.Fatal("less risk does not raise (5.11)")
 		}
 	})
+}
+
+// sides holds what is said of the noisy cost against the cost, near and far from it.
+func sides(t *rapid.T, a, b Sample) {
+	w := NoisyCost{}.Between(a, b)
+	for _, factor := range []float64{0.5, 0.99, 1 - 1e-6, 1 + 1e-6, 1.01, 2} {
+		side := NoisyCost{}.side(a, b, float64(w*factor))
+		if side != 0 && (side < 0) != (factor > 1) {
+			t.Fatalf("NoisyCost(%+v, %+v) = %v, and on side %d of %v times that", a, b, w, side, factor)
+		}
+	}
 }
 
 // A discrete law's wider tail raises thresholds that are proved for the continuous one.

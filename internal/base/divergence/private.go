@@ -151,11 +151,38 @@ func DEpsNoisy(x, y, eps, r float64) float64 {
 		return DEps(x, y, eps)
 	}
 	s := sideOf(x, y)
+	return s.at(eps, r, s.best(eps, r))
+}
+
+// DEpsNoisyTangent is DEpsNoisy, for 0 < ε < +Inf, and a slope: J_r(x,z) ≥ value + slope·(z − y) for
+// all z on y's side of x. J is a supremum of convex functions of y, and this is the tangent of one.
+func DEpsNoisyTangent(x, y, eps, r float64) (value, slope float64) {
+	if !(0 <= x && x <= 1 && 0 <= y && y <= 1 && eps > 0 && eps <= math.MaxFloat64 && r > 0 &&
+		r <= math.MaxFloat64) {
+		return math.NaN(), math.NaN()
+	}
+	if x == y {
+		return 0, 0
+	}
+	s := sideOf(x, y)
+	t := s.best(eps, r)
+	if value = s.at(eps, r, t); value == 0 {
+		return 0, 0
+	}
+	e := math.Expm1(-float64(eps * t))
+	if slope = -e / (s.y1 + float64(s.y*(1+e))); x > y {
+		slope = -slope
+	}
+	return value, slope
+}
+
+// best is the supremum's t = λ/ε.
+func (s *side) best(eps, r float64) float64 {
 	rho := r / eps
 	// The derivative in λ = εt is a − 2ρt/(1−t²), decreasing; times 1−t² it is smooth up to t = 1.
 	t := s.start(eps, rho)
 	lo, hi := 0.0, 1.0
-	for range 100 {
+	for i := range 100 {
 		a, slope := s.pull(float64(eps * t))
 		room := float64((1 - t) * (1 + t))
 		f := float64(a*room) - float64(2*float64(rho*t))
@@ -165,7 +192,8 @@ func DEpsNoisy(x, y, eps, r float64) float64 {
 			hi = t
 		}
 		next := t - f/(float64(float64(eps*slope)*room)-float64(2*float64(t*a))-float64(2*rho))
-		if !(next > lo && next < hi) {
+		// Newton's method may go to and fro for ever: if it has not ended soon, halves take turns.
+		if !(next > lo && next < hi) || i >= 12 && i&1 == 0 {
 			next = lo + float64(0.5*(hi-lo))
 		}
 		step := math.Abs(next - t)
@@ -174,7 +202,7 @@ func DEpsNoisy(x, y, eps, r float64) float64 {
 			break
 		}
 	}
-	return s.at(eps, r, t)
+	return t
 }
 
 // start is where the search for t begins: the root if a were what it is at λ = 0.

@@ -10,6 +10,39 @@ import (
 	"github.com/sotto-dp/sotto/internal/base/divergence"
 )
 
+// The tangent is J where it touches and below J elsewhere.
+func TestDEpsNoisyTangent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mean := rapid.Float64Range(0, 1)
+		x, y, z := mean.Draw(t, "x"), mean.Draw(t, "y"), mean.Draw(t, "z")
+		if (z-x)*(y-x) < 0 {
+			z = x
+		}
+		eps, r := math.Exp(rapid.Float64Range(-5, 4).Draw(t, "log ε")),
+			math.Exp(rapid.Float64Range(-15, 2).Draw(t, "log r"))
+		value, slope := divergence.DEpsNoisyTangent(x, y, eps, r)
+		if want := divergence.DEpsNoisy(x, y, eps, r); value != want {
+			t.Fatalf("value %v, J %v", value, want)
+		}
+		if j := divergence.DEpsNoisy(x, z, eps, r); value+slope*(z-y) > j+1e-12*(1+math.Abs(slope)) {
+			t.Fatalf("at z the tangent is %v, J %v", value+slope*(z-y), j)
+		}
+	})
+}
+
+// Newton's method alone went to and fro here, and ended at 2.38160.
+func TestDEpsNoisyConverges(t *testing.T) {
+	const x, y, r = 1, 0.0661038203125, 0.5
+	eps, want := math.Exp(3), 0.0
+	for i := range 100_000 {
+		l := eps * float64(i) / 100_000
+		want = max(want, l*(1-y)-math.Log(y*math.Exp(l)+1-y)+l*y+r*math.Log1p(-l*l/(eps*eps)))
+	}
+	if got := divergence.DEpsNoisy(x, y, eps, r); math.Abs(got-want) > 1e-8 {
+		t.Fatalf("J = %v, on a grid %v", got, want)
+	}
+}
+
 // Eps is the same number, whatever is asked of it.
 func TestEpsIsDEps(t *testing.T) {
 	mean := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 1, 0.5, 1e-300, 1e-9,
