@@ -131,7 +131,7 @@ func TestThompsonExactLaw(t *testing.T) {
 		rounds   int
 		ahead    float64 // share of the rounds that is decided ahead, at least
 	}
-	runs := testneeds.Size(25_000, 1_000_000)
+	runs := testneeds.Size(25_000, 100_000)
 	law := func(v world) map[string]float64 {
 		out, seen := map[string]float64{}, map[string][]float64{}
 		n, s := make([]float64, len(v.begin)), make([]float64, len(v.begin))
@@ -294,7 +294,7 @@ func (w surplusTwin) above(a int, c float64) (float64, bool) {
 func TestThompsonAgainstPerRound(t *testing.T) {
 	testneeds.OneGoroutine(t)
 	const horizon = 10_000
-	runs := testneeds.Size(150, 4000)
+	runs := testneeds.Size(150, 400)
 	for _, gaussian := range []bool{false, true} {
 		for _, means := range [][]float64{{0.75, 0.7, 0.7, 0.7, 0.7}, {0.75, 0.625, 0.5, 0.375, 0.25}} {
 			regret := func(n []float64) (x float64) {
