@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -133,6 +134,9 @@ func (b thompson) released(rho float64) float64 {
 // In every cell of the grid zcdp-imed has less regret than either at the same ρ, by more than 5 standard
 // errors; seeds are fixed. SOTTO_RUNS=8 plays all cells at T = 10⁶, eight times.
 func TestDrawsThatPayLose(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("one goroutine that simulates round by round, slow under the race detector")
+	}
 	horizon, runs, names := 50_000, 4, []string{"mu2"}
 	rhos := []float64{0.5}
 	if n, err := strconv.Atoi(os.Getenv("SOTTO_RUNS")); err == nil {
