@@ -36,34 +36,34 @@ func (o OneRun) Validate() error {
 }
 
 // PValue is the probability, at most, of so many correct guesses if the run is (ε,δ)-DP and Guesses
-// was fixed before it: with v = Correct of r = Guesses among m = Canaries, W a Binomial(r, q) for q =
-// e^ε/(1+e^ε), and β = P(W ≥ v),
+// was fixed before it: with v = Correct of r = Guesses among m = Canaries, W a Binomial(r, q) for q
+// = e^ε/(1+e^ε), and β = P(W ≥ v),
 //
 //	p = min(1, β + (1−β)·mδ·β/(v·P(W=v))).
 //
 // It is sharp: for each v there is a run that is (ε,δ)-DP and right so often with just this
-// probability, so that nothing better can be said from Correct. The bound of Steinke, Nasr and Jagielski
-// (2023, Theorem 5.2), β + 2mδ·max_i (P(W ≥ v−i) − β)/i, has 2(1+e^ε) times the second term where v is
-// far out.
+// probability, so that nothing better can be said from Correct. The bound of Steinke, Nasr and
+// Jagielski (2023, Theorem 5.2), β + 2mδ·max_i (P(W ≥ v−i) − β)/i, has 2(1+e^ε) times the second
+// term where v is far out.
 //
-// Proof. Let b be the bits, T the guesses, w how many of them are right, P its law and B that of W. For
-// bit i and a set S of numbers, T right at i with w in S is an event whose probability given b is at
-// most δ and e^ε times that given b with bit i turned, where T is wrong at i and w one less. The mean
-// over b, summed over i, is
+// Proof. Let b be the bits, T the guesses, w how many of them are right, P its law and B that of W.
+// For bit i and a set S of numbers, T right at i with w in S is an event whose probability given b
+// is at most δ and e^ε times that given b with bit i turned, where T is wrong at i and w one less.
+// The mean over b, summed over i, is
 //
 //	Σ_{w∈S} w·P(w) ≤ e^ε Σ_{w∈S} (r−w+1)·P(w−1) + mδ.
 //
-// w·B(w) = e^ε(r−w+1)·B(w−1), so with P = ρB and x_w = w·B(w)(ρ(w) − ρ(w−1)) this is Σ_{w∈S} x_w ≤ mδ.
-// Take S where x_w > 0: Σ x_w⁺ ≤ mδ. By summation by parts
+// w·B(w) = e^ε(r−w+1)·B(w−1), so with P = ρB and x_w = w·B(w)(ρ(w) − ρ(w−1)) this is Σ_{w∈S} x_w ≤
+// mδ. Take S where x_w > 0: Σ x_w⁺ ≤ mδ. By summation by parts
 //
 //	P(w ≥ v) − β = Σ_w (1{w ≥ v} − β)B(w)ρ(w) = Σ_{j≥1} t(j)·x_j,
 //
-// where t(j) is β·P(W < j)/(j·B(j)) up to v and (1−β)·P(W ≥ j)/(j·B(j)) from v on. It grows up to v:
-// j·B(j) = e^ε(r−j+1)·B(j−1), and P(W < j)/B(j−1) grows as B is log-concave, 1/(r−j+1) too. From v on
-// P(W ≥ j)/B(j) falls, and 1/j. So the sum is at most t(v)·mδ. ∎
+// where t(j) is β·P(W < j)/(j·B(j)) up to v and (1−β)·P(W ≥ j)/(j·B(j)) from v on. It grows up to
+// v: j·B(j) = e^ε(r−j+1)·B(j−1), and P(W < j)/B(j−1) grows as B is log-concave, 1/(r−j+1) too. From
+// v on P(W ≥ j)/B(j) falls, and 1/j. So the sum is at most t(v)·mδ. ∎
 //
-// Equality is at guesses of randomised response that are drawn again until v of them are right, with
-// some probability: there ρ has one step, at v.
+// Equality is at guesses of randomised response that are drawn again until v of them are right,
+// with some probability: there ρ has one step, at v.
 func (o OneRun) PValue(epsilon, delta float64) (float64, error) {
 	if err := o.Validate(); err != nil {
 		return 0, err
@@ -176,10 +176,10 @@ func (o OneRun) GaussianEpsilon(gamma, delta float64) (float64, error) {
 	return privacy.GaussianEpsilon(mu, delta), nil
 }
 
-// OneRun guesses "in" for the ⌈r/2⌉ canaries of highest score and "out" for the ⌊r/2⌋ of lowest, where
-// In and Out are the scores of a single run's canaries: for r = m all of them. Equal scores are taken
-// in no order: where not all canaries of a score fit, those with it are left out, so that Guesses may
-// come out smaller.
+// OneRun guesses "in" for the ⌈r/2⌉ canaries of highest score and "out" for the ⌊r/2⌋ of lowest,
+// where In and Out are the scores of a single run's canaries: for r = m all of them. Equal scores
+// are taken in no order: where not all canaries of a score fit, those with it are left out, so that
+// Guesses may come out smaller.
 //
 // For δ = 0 Guesses may depend on the run, since the bound on Correct holds given all that the run
 // has shown. The other bounds, Epsilon at δ > 0 and Mu, have a proof for a number that is fixed

@@ -66,8 +66,9 @@ func (g guesser) tail(v int) float64 {
 	return sum
 }
 
-// PValue bounds what any adversary of few canaries reaches, by adding up every answer for all bits; and
-// randomised response that is drawn again until v guesses are right, with some probability, reaches it.
+// PValue bounds what any adversary of few canaries reaches, by adding up every answer for all
+// bits; and randomised response that is drawn again until v guesses are right, with some
+// probability, reaches it.
 func TestOneRunPValueIsSharp(t *testing.T) {
 	for _, c := range []struct {
 		m, r, v      int
@@ -140,10 +141,10 @@ func combin(n, k int) float64 {
 	return c
 }
 
-// Normal noise of μ = 1 with 20 000 canaries, and its broken twin of half the noise, 20 runs each at
-// 95 %, at two δ and of Gaussian DP. The claim is that of μ = 1: nine refutations of it in 20 have a
-// probability below 10⁻⁶ where it is true. By the published bound the twin is never
-// found at δ = 10⁻³.
+// Normal noise of μ = 1 with 20 000 canaries, and its broken twin of half the noise, 20 runs
+// each at 95 %, at two δ and of Gaussian DP. The claim is that of μ = 1: nine refutations of it
+// in 20 have a probability below 10⁻⁶ where it is true. By the published bound the twin is
+// never found at δ = 10⁻³.
 func TestOneRunFindsHalfTheNoise(t *testing.T) {
 	const m, gamma, runs = 20_000, 0.05, 20
 	src := noise.NewFast(31, 1)

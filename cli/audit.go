@@ -96,7 +96,8 @@ var auditTexts = kong.Vars{
 		"together.",
 	"games": "Games of the test; without it 100 000, of training 4000, of self a million, or " +
 		"30 000 if --quick. Self plays at least 2000.",
-	"auditOut":    "Write the report to this directory: report.html, audit.json and a drawing of each figure.",
+	"auditOut": "Write the report to this directory: report.html, audit.json, a drawing of " +
+		"each figure, and curve.csv, the bounds on ε over δ.",
 	"deltas":      "Audit ε at these δ too, all of them together: the (ε,δ) curve.",
 	"reconstruct": "Guess one reward, which is one of so many values from 0 to 1, from what is released.",
 	"broken": "Break the curator on purpose: half, quarter, eighth, shared, redrawn, twice or " +

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -202,42 +203,99 @@ func rocLine(n namedScores, grid []float64, level float64) (report.Series, error
 	return line, nil
 }
 
-// curveFigure is the audited ε against δ, beside the claimed one. The scores are those of the
-// attack that did best of so many on these very games: the confidence is split over all of them.
-func curveFigure(id string, s audit.Scores, attacks int, gamma float64,
-	claim func(delta float64) (float64, error)) (report.Figure, error) {
-	level := Level(gamma)
-	f := report.Figure{ID: id, Title: "Audited ε against δ", Subtitle: "The lower bound holds at " +
-		"all δ together", XLabel: "δ", YLabel: "ε", LogX: true,
-		Note: "Lower bound at confidence " + level + " for this curve alone, over all attacks " +
-			"and thresholds; the table's, which the verdict rests on, has a confidence of its " +
-			"own and is of one rule, chosen on other games."}
-	r, err := s.RegionByRank(gamma / float64(attacks))
+// A Curve is what games of an audit's figures show of ε over δ, all of it together.
+type Curve struct {
+	Gamma float64    // 1 − the confidence of all of it
+	Mu    [2]float64 // of Gaussian DP: see audit.Band
+	Rows  []CurveRow
+}
+
+// A CurveRow is a Curve at one δ: see audit.Band.
+type CurveRow struct{ Delta, Low, High, Claimed float64 }
+
+// newCurve is of the scores of the attack that did best of so many on these very games: the
+// confidence is split over all of them.
+func newCurve(s audit.Scores, attacks int, gamma float64,
+	claim func(delta float64) (float64, error)) (*Curve, error) {
+	band, err := s.Band(gamma / float64(attacks))
 	if err != nil {
-		return f, err
+		return nil, err
 	}
+	c := &Curve{Gamma: gamma}
+	c.Mu[0], c.Mu[1] = band.Mu()
 	grid := audit.LogGrid(1e-6, 25)
-	grid = grid[:len(grid)-1] // δ = 1 is no claim
-	bounds, err := r.Curve(grid)
-	if err != nil {
-		return f, err
-	}
-	low, says := report.Series{Label: "audited, at least", X: grid}, report.Series{Label: "claimed", X: grid}
-	any := false
-	for i, b := range bounds {
-		low.Mean = append(low.Mean, b.Epsilon)
-		c, err := claim(grid[i])
-		if err != nil {
-			return f, err
+	for _, delta := range grid[:len(grid)-1] { // δ = 1 is no claim
+		row := CurveRow{Delta: delta}
+		if row.Low, row.High, err = band.Epsilon(delta); err != nil {
+			return nil, err
 		}
-		any = any || !math.IsInf(c, 1)
-		says.Mean = append(says.Mean, c)
+		if row.Claimed, err = claim(delta); err != nil {
+			return nil, err
+		}
+		c.Rows = append(c.Rows, row)
 	}
-	f.Series = []report.Series{low}
-	if any {
-		f.Series = append(f.Series, says)
+	return c, nil
+}
+
+// draw adds both figures of an audit, and the curve of one of them: see newCurve.
+func (p *Page) draw(roc report.Figure, s audit.Scores, attacks int, gamma float64,
+	claim func(delta float64) (float64, error)) error {
+	var err error
+	if p.Curve, err = newCurve(s, attacks, gamma, claim); err != nil {
+		return err
 	}
-	return f, nil
+	p.Figures = append(p.Figures, roc, p.Curve.figure())
+	return nil
+}
+
+// figure draws it.
+func (c *Curve) figure() report.Figure {
+	f := report.Figure{ID: "epsilon-delta", Title: "Audited ε against δ", Subtitle: "Both bounds hold at " +
+		"all δ together", XLabel: "δ", YLabel: "ε", LogX: true,
+		Note: "Bounds at confidence " + Level(c.Gamma) + " for these curves alone, over all attacks " +
+			"and thresholds; the table's, which the verdict rests on, has a confidence of its " +
+			"own and is of one rule, chosen on other games. The upper one is of what this " +
+			"attack can show with more games: no audit bounds the mechanism from above. μ of Gaussian " +
+			"DP is at least " + number(c.Mu[0]) + "; " + c.gaussian() + "."}
+	low, high := report.Series{Label: "audited, at least"}, report.Series{Label: "this attack, at most"}
+	says := report.Series{Label: "claimed"}
+	add := func(s *report.Series, delta, epsilon float64) {
+		if !math.IsInf(epsilon, 1) {
+			s.X, s.Mean = append(s.X, delta), append(s.Mean, epsilon)
+		}
+	}
+	for _, r := range c.Rows {
+		add(&low, r.Delta, r.Low)
+		add(&high, r.Delta, r.High)
+		add(&says, r.Delta, r.Claimed)
+	}
+	for _, s := range []report.Series{low, high, says} {
+		if len(s.X) > 1 {
+			f.Series = append(f.Series, s)
+		}
+	}
+	return f
+}
+
+// gaussian says what the upper end of μ is.
+func (c *Curve) gaussian() string {
+	switch {
+	case c.Mu[0] > c.Mu[1]:
+		return "no Gaussian pair has errors as this attack has them"
+	case math.IsInf(c.Mu[1], 1):
+		return "there are too few games for an upper end"
+	}
+	return "if the errors of this attack are those of a Gaussian pair, at most " + number(c.Mu[1])
+}
+
+// csv is the curve as a table, +Inf for no bound and no claim.
+func (c *Curve) csv() []byte {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, "delta,epsilon_low,epsilon_high,epsilon_claimed")
+	for _, r := range c.Rows {
+		fmt.Fprintf(&b, "%v,%v,%v,%v\n", r.Delta, r.Low, r.High, r.Claimed)
+	}
+	return b.Bytes()
 }
 
 // tightness is audited over claimed ε of all audits, sorted.

@@ -1,8 +1,10 @@
 package verdict
 
 import (
+	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -201,6 +203,50 @@ func TestROCAxes(t *testing.T) {
 			if next < c.out/2 && line.Hi[i] > 0.01 {
 				t.Errorf("coins %v and %v: band up to %v at %v", c.in, c.out, line.Hi[i], line.X[i])
 			}
+		}
+	}
+}
+
+// The curve of an audit's page is the band of its scores, drawn where it is finite, and written whole.
+func TestCurve(t *testing.T) {
+	src := noise.NewFast(7, 1)
+	s := normal(&src, 5000, false)
+	claim := func(float64) (float64, error) { return math.Inf(1), nil }
+	var p Page
+	if err := p.draw(report.Figure{ID: "roc"}, s, 2, 0.1, claim); err != nil {
+		t.Fatal(err)
+	}
+	band, err := s.Band(0.05) // one of two attacks
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, high := band.Mu()
+	if p.Curve.Mu != [2]float64{low, high} || !(low < 1 && 1 < high) {
+		t.Errorf("μ from %v to %v, want %v to %v", p.Curve.Mu[0], p.Curve.Mu[1], low, high)
+	}
+	finite := 0
+	for _, r := range p.Curve.Rows {
+		low, high, err := band.Epsilon(r.Delta)
+		if err != nil || r.Low != low || r.High != high || !math.IsInf(r.Claimed, 1) {
+			t.Errorf("%+v, want %v to %v and no claim: %v", r, low, high, err)
+		}
+		if !math.IsInf(high, 1) {
+			finite++
+		}
+	}
+	f := p.Figures[1]
+	if len(p.Figures) != 2 || len(f.Series) != 2 || len(f.Series[0].X) != 24 || len(f.Series[1].X) != finite ||
+		finite == 0 || finite == 24 {
+		t.Errorf("%d figures, series %+v, %d are finite", len(p.Figures), f.Series, finite)
+	}
+	if lines := bytes.Count(p.Curve.csv(), []byte("\n")); lines != 25 {
+		t.Errorf("%d lines", lines)
+	}
+	for want, c := range map[string]Curve{"if the errors": {Mu: [2]float64{1, 2}},
+		"too few games":    {Mu: [2]float64{0, math.Inf(1)}},
+		"no Gaussian pair": {Mu: [2]float64{2, 1}}} {
+		if got := c.gaussian(); !strings.Contains(got, want) {
+			t.Errorf("%v: %q has no %q", c.Mu, got, want)
 		}
 	}
 }

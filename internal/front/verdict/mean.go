@@ -137,9 +137,7 @@ func (m *PreparedMean) Run(ctx context.Context) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	curve, err := curveFigure("epsilon-delta", scores[best], len(scores), m.Gamma, m.curve)
-	p.Figures = []report.Figure{roc, curve}
-	return p, err
+	return p, p.draw(roc, scores[best], len(scores), m.Gamma, m.curve)
 }
 
 // claimAt is the claimed ε at δ.

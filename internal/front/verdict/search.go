@@ -145,12 +145,7 @@ func (s *Searched) draw(ctx context.Context, f audit.Finding) error {
 		return err
 	}
 	roc.Note += fmt.Sprintf(" %s games of its own.", report.Whole(games))
-	curve, err := curveFigure("epsilon-delta", scores, 1, s.Gamma, claimed)
-	if err != nil {
-		return err
-	}
-	s.page.Figures = append(s.page.Figures, roc, curve)
-	return nil
+	return s.page.draw(roc, scores, 1, s.Gamma, claimed)
 }
 
 // breaks sets the curator of an audit. Possible are the faults that show, if not nil.

@@ -179,7 +179,5 @@ func (t *PreparedTraining) Run(ctx context.Context) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	curve, err := curveFigure("epsilon-delta", scores[best], len(scores), t.Gamma, claimed)
-	p.Figures = []report.Figure{roc, curve}
-	return p, err
+	return p, p.draw(roc, scores[best], len(scores), t.Gamma, claimed)
 }

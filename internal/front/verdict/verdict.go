@@ -40,6 +40,7 @@ type Page struct {
 	Broken           bool
 	Warnings, Cannot []string // Cannot is what this audit cannot show, beside what none can
 	Figures          []report.Figure
+	Curve            *Curve // that is drawn; nil: none
 	Readings         []audit.Reading
 	Level            string  // confidence of each reading
 	Gamma            float64 // 1 − the confidence of all of it
@@ -246,8 +247,24 @@ type auditJSON struct {
 	Tested     map[string]string `json:"tested"`
 	Findings   []findingJSON     `json:"findings"`
 	Readings   []readingJSON     `json:"readings,omitempty"`
+	Curve      *curveJSON        `json:"curve,omitempty"`
 	Warnings   []string          `json:"warnings"`
 	Cannot     []string          `json:"cannot_show"`
+}
+
+// curveJSON is a Curve: all its bounds hold together.
+type curveJSON struct {
+	Confidence float64     `json:"confidence"`
+	MuLow      float64     `json:"mu_low"`
+	MuHigh     *float64    `json:"mu_high"` // null: infinite
+	Points     []pointJSON `json:"points"`
+}
+
+type pointJSON struct {
+	Delta   float64  `json:"delta"`
+	Low     float64  `json:"epsilon_low"`
+	High    *float64 `json:"epsilon_high"`    // of this attack; null: infinite
+	Claimed *float64 `json:"epsilon_claimed"` // null: no claim
 }
 
 type readingJSON struct {
@@ -302,6 +319,13 @@ func (p *Page) json() auditJSON {
 		out.Readings = append(out.Readings, readingJSON{r.What, finite(r.Delta), finite(r.Claimed),
 			finite(r.Low), r.Verdict(), r.Games})
 	}
+	if c := p.Curve; c != nil {
+		out.Curve = &curveJSON{rounded(1 - c.Gamma), c.Mu[0], finite(c.Mu[1]), nil}
+		for _, r := range c.Rows {
+			out.Curve.Points = append(out.Curve.Points, pointJSON{r.Delta, r.Low, finite(r.High),
+				finite(r.Claimed)})
+		}
+	}
 	return out
 }
 
@@ -327,8 +351,8 @@ func (p *Page) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteDir writes report.html, audit.json and drawings of the figures to a directory, which is made
-// if it is not there.
+// WriteDir writes report.html, audit.json, drawings of the figures and curve.csv, if there is a Curve,
+// to a directory, which is made if it is not there.
 func (p *Page) WriteDir(dir string, figures report.Selection) error {
 	r := p.Report()
 	files, err := r.Files(figures)
@@ -338,6 +362,9 @@ func (p *Page) WriteDir(dir string, figures report.Selection) error {
 	var page, numbers bytes.Buffer
 	if err := errors.Join(r.WriteHTML(&page), p.WriteJSON(&numbers)); err != nil {
 		return err
+	}
+	if p.Curve != nil {
+		files = append(files, report.File{Name: "curve.csv", Data: p.Curve.csv()})
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
