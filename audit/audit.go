@@ -28,8 +28,9 @@
 // probability γ: Clopper and Pearson's, with γ/2 for each error, split over the thresholds tried.
 // They are fixed before the games ([Scores.Region]), or ranks ([Scores.RegionByRank]), or chosen on
 // games of their own ([Scores.Split]). ε at any number of δ and the Gaussian fit μ are read from
-// it, and hold together. [OneRun] bounds ε by many targets in a single run (Steinke, Nasr and
-// Jagielski 2023; Mahloujifar, Melis and Chaudhuri 2024), and [Guesses] by reconstruction.
+// it, and hold together; a [Band] has what a score can show as well. [OneRun] bounds ε by many targets
+// in a single run (after Steinke, Nasr and Jagielski 2023, sharply where δ > 0; Mahloujifar, Melis and
+// Chaudhuri 2024), and [Guesses] by reconstruction.
 //
 // An audit refutes a claim; it never proves one. The audited ε exceeds the true one with
 // probability at most γ [Azize 2024, Definitions 2.34 and 2.35], whatever the attack, the score and
