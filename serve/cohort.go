@@ -356,7 +356,7 @@ func failureOf(err error) string {
 // give applies the rule: no sum is opened.
 func (g *cohorts) give(ctx context.Context, of play.Taken, reports int, why string) (gathered, error) {
 	if g.terms.Otherwise == experiment.CohortStop {
-		return gathered{}, fmt.Errorf("%w: %s", errNever, why)
+		return gathered{}, fmt.Errorf("%w: %w", errNever, publicError(why))
 	}
 	sum := int64(reports) * g.standIn
 	err := g.write(ctx, of, func(s *cohortState) *CohortNote {

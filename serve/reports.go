@@ -318,8 +318,12 @@ func (e *Engine) ask(ctx context.Context, name string, g *gathering, by gatherer
 		}
 		e.cfg.Log.Error("serve: a sum could not be gathered", "experiment", name, "arm", of.Arm, "from", of.Start,
 			"to", of.End, "error", err)
-		if errors.Is(err, errNever) {
-			return gathered{}, fmt.Errorf("arm %d, decisions %d to %d: %w", of.Arm, of.Start, of.End-1, err)
+		if errors.Is(err, errNever) { // everybody may read why the experiment ends
+			why := errNever
+			if p := publicError(""); errors.As(err, &p) {
+				why = fmt.Errorf("%w: %w", errNever, p)
+			}
+			return gathered{}, fmt.Errorf("arm %d, decisions %d to %d: %w", of.Arm, of.Start, of.End-1, why)
 		}
 		select {
 		case <-ctx.Done():
@@ -329,7 +333,8 @@ func (e *Engine) ask(ctx context.Context, name string, g *gathering, by gatherer
 	}
 }
 
-// A publicError is one that everybody may read.
+// A publicError is one that everybody may read: a sentence of ours. What somebody else says, who may
+// know of reports one by one, is for the log.
 type publicError string
 
 func (p publicError) Error() string { return string(p) }

@@ -236,7 +236,7 @@ func (q question) ask(ctx context.Context, path, kind string, body []byte) ([]by
 	why := clip(cmp.Or(problem.Detail, problem.Title))
 	for _, p := range never {
 		if problem.Type == p.Type() {
-			return nil, fmt.Errorf("%w: its helper answers %w: %s", errNever, p, why)
+			return nil, fmt.Errorf("%w: %w: %s", errNever, publicError("its helper answers "+p.Error()), why)
 		}
 	}
 	said := publicError(fmt.Sprintf("its helper answers %d", got.StatusCode))

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"iter"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -126,7 +127,7 @@ func (p *party) answer(path string, body []byte) ([]byte, error) {
 	}
 	switch p.fault {
 	case "overlap":
-		return nil, dap.BatchOverlap
+		return nil, fmt.Errorf("ticket 17 came twice: %w", dap.BatchOverlap)
 	case "mute":
 		return nil, dap.UnrecognizedTask
 	}
@@ -495,11 +496,14 @@ func TestTakeOffWaits(t *testing.T) {
 	}
 }
 
-// A helper that does not take back what it says ends the experiment with the reason.
+// A helper that does not take back what it says ends the experiment with the reason, in words of ours:
+// what it says beside that is for the log.
 func TestHelperRefuses(t *testing.T) {
 	for fault, want := range map[string]string{"overlap": "batchOverlap"} {
 		c, p := newClock(), newParty(t, func() int64 { return 0 })
-		e := p.open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+		var log bytes.Buffer
+		e := p.open(t, Config{Store: store.NewMemory().Open, Clock: c.Now,
+			Log: slog.New(slog.NewTextHandler(&log, nil))})
 		begin(t, e, p.shop())
 		p.be(fault)
 		for i, d := range decided(t, e, 40) {
@@ -513,7 +517,7 @@ func TestHelperRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			if info.State == Failed {
-				if !strings.Contains(info.Reason, want) {
+				if !strings.HasSuffix(info.Reason, ": its sum cannot be had: its helper answers dap: "+want) {
 					t.Errorf("%s: the reason is %s", fault, info.Reason)
 				}
 				break
@@ -525,6 +529,9 @@ func TestHelperRefuses(t *testing.T) {
 		}
 		if kept(t, e) != 0 {
 			t.Errorf("%s: reports are kept after the stop", fault)
+		}
+		if err := e.Close(); err != nil || !strings.Contains(log.String(), "ticket 17") {
+			t.Errorf("%s: the log is %s, %v", fault, &log, err)
 		}
 	}
 }
