@@ -149,6 +149,10 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 }
 
 func (c *chooseCommand) question(s streams) (choose.Question, error) {
+	if c.ByRisk && c.Risk.X == 0 {
+		return choose.Question{}, usagef("--by-risk: --risk is missing, the share of the runs that are not bad, " +
+			"such as --risk 0.99")
+	}
 	q := choose.Question{Catalog: s.known, Horizon: int(c.Horizon), Reference: c.Reference,
 		Strict: c.Strict, Risk: c.Risk.X, ByRisk: c.ByRisk, MinRuns: int(c.MinRuns), MaxRuns: int(c.MaxRuns), Level: c.Level.X,
 		Resolution: c.Resolution.X, Time: c.Time, Seed: c.Seed.X, Workers: int(c.Workers)}

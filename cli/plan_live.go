@@ -37,7 +37,7 @@ var planLiveTexts = kong.Vars{
 	"planLive": "When will the leader of a live experiment be known, at which ε, and what will it cost?",
 	"planLiveTraffic": "How many decisions there will be that count: 10000/day, 400/hour, 7/minute or " +
 		"2/second, evenly over " +
-		"the day.",
+		"the day. A number alone is a day's.",
 	"planLiveArms": "Means of the arms' rewards, in the order of the file. A reward that does " +
 		"not come counts the " +
 		"default: its share is in the mean.",

@@ -149,6 +149,11 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 			return err
 		}
 	}
+	for name := range shared { // it may be created later
+		if _, err := e.Get(ctx, name); errors.Is(err, serve.ErrNotFound) {
+			log.Warn("--helper-secret is of an experiment that is not there yet", "experiment", name)
+		}
+	}
 	fmt.Fprintf(s.out, "listening on %s, data in %s\n", at, where)
 	if cfg.Cohorts != nil {
 		fmt.Fprintf(s.out, "sessions of clients at %s\n", cfg.Cohorts.Address)
