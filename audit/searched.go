@@ -11,6 +11,7 @@ import (
 type searched struct {
 	games    []searchedGame // by score
 	shapes   []shape
+	stairs   shape  // beside them: the one of rising
 	cells    []cell // of games that are near each other
 	in, out  int    // the rule: "in" from cell in on, "out" before cell out
 	test     int    // games that are not of the pilot
@@ -130,17 +131,18 @@ type shape struct {
 	outRight, outWrong []float64 // and of "out" before it
 }
 
+// at is the cell of a quantile of all scores.
+func (s *searched) at(q float64) int {
+	i, _ := slices.BinarySearchFunc(s.cells, int(q*float64(len(s.games))),
+		func(c cell, k int) int { return cmp.Compare(c.to, k+1) })
+	return min(i, len(s.cells)-1)
+}
+
 // lines are all shapes that are tried.
 func (s *searched) lines() (all []shape) {
-	n := len(s.cells)
-	at := func(q float64) int {
-		i, _ := slices.BinarySearchFunc(s.cells, int(q*float64(len(s.games))),
-			func(c cell, k int) int { return cmp.Compare(c.to, k+1) })
-		return min(i, n-1)
-	}
 	var lows, highs []int
 	for _, q := range []float64{0, 0.02, 0.06, 0.13, 0.22, 0.32, 0.43} {
-		lows, highs = append(lows, at(q)), append(highs, at(1-q))
+		lows, highs = append(lows, s.at(q)), append(highs, s.at(1-q))
 	}
 	lows, highs = slices.Compact(lows), slices.Compact(highs)
 	for kind := range s.cells[0].x {
@@ -163,14 +165,61 @@ func (s *searched) fit() {
 		best = max(best, s.shapes[i].like)
 	}
 	s.shapes = slices.DeleteFunc(s.shapes, func(f shape) bool { return f.like < best-hopeless })
+	s.stairs = s.rising()
+	best = max(best, s.stairs.like)
 	for i := range s.shapes {
 		f := &s.shapes[i]
 		f.weight = 0
 		if f.like > best-unlikely {
 			f.weight = math.Exp(f.like - best)
-			s.expect(f)
+			b := max(f.b/10, f.b-float64(doubt*f.sd), notable*s.z/math.Sqrt(float64(s.test)))
+			s.expect(f, func(i int) float64 { return 1 / (1 + math.Exp(-f.a-float64(b*f.x[i]))) })
 		}
 	}
+	if f := &s.stairs; f.like > best-unlikely {
+		f.weight = math.Exp(f.like - best)
+		s.expect(f, func(i int) float64 { return f.x[i] })
+	}
+}
+
+// rising is the shape that only rises, of as many steps as games support: where scores are few, or
+// a few tell all, no line fits. Each step costs as much likelihood as a parameter. Its x are
+// probabilities, nearer to a half by doubt.
+func (s *searched) rising() shape {
+	type step struct{ from, with, all float64 }
+	var steps []step
+	p := func(b step) float64 { return (b.with + 0.5) / (b.all + 1) }
+	for i, c := range s.cells {
+		b := step{float64(i), c.with, c.with + c.without}
+		for len(steps) > 0 {
+			last := steps[len(steps)-1]
+			if last.all > 0 && b.all > 0 && p(last) < p(b) {
+				break
+			}
+			b = step{last.from, last.with + b.with, last.all + b.all}
+			steps = steps[:len(steps)-1]
+		}
+		steps = append(steps, b)
+	}
+	f := shape{x: make([]float64, len(s.cells)), like: -float64(len(steps))}
+	for k, b := range steps {
+		q := p(b)
+		f.like += float64(b.with*math.Log(q)) + float64((b.all-b.with)*math.Log(1-q))
+		off := doubt * math.Sqrt(q*(1-q)/(b.all+1))
+		if q > 0.5 {
+			q = max(0.5, q-off)
+		} else {
+			q = min(0.5, q+off)
+		}
+		end := len(s.cells)
+		if k+1 < len(steps) {
+			end = int(steps[k+1].from)
+		}
+		for i := int(b.from); i < end; i++ {
+			f.x[i] = q
+		}
+	}
+	return f
 }
 
 // line is the score of each cell, cut off at two of them, with mean 0 and variance 1.
@@ -233,17 +282,16 @@ func (s *searched) climb(f *shape) {
 	}
 }
 
-// expect sets the answers to be expected, with b lowered by doubt.
-func (s *searched) expect(f *shape) {
+// expect sets the answers to be expected where "in" has these probabilities.
+func (s *searched) expect(f *shape, of func(i int) float64) {
 	n := len(s.cells)
 	for _, x := range []*[]float64{&f.inRight, &f.inWrong, &f.outRight, &f.outWrong} {
 		*x = slices.Grow((*x)[:0], n+1)[:n+1]
 	}
 	f.inRight[n], f.inWrong[n], f.outRight[0], f.outWrong[0] = 0, 0, 0, 0
-	b := max(f.b/10, f.b-float64(doubt*f.sd), notable*s.z/math.Sqrt(float64(s.test)))
 	p := make([]float64, n)
 	for i, c := range s.cells {
-		p[i] = 1 / (1 + math.Exp(-f.a-float64(b*f.x[i])))
+		p[i] = of(i)
 		f.outRight[i+1] = f.outRight[i] + float64(c.closed*(1-p[i]))
 		f.outWrong[i+1] = f.outWrong[i] + float64(c.closed*p[i])
 	}
@@ -257,7 +305,8 @@ func (s *searched) expect(f *shape) {
 func (s *searched) best() float64 {
 	n := len(s.cells)
 	s.fit()
-	shapes := slices.DeleteFunc(slices.Clone(s.shapes), func(f shape) bool { return f.weight == 0 })
+	shapes := slices.DeleteFunc(append(slices.Clone(s.shapes), s.stairs),
+		func(f shape) bool { return f.weight == 0 })
 	if len(shapes) == 0 { // one score, or none that is finite: there is no choice
 		s.in, s.out = (n+1)/2, n/2
 		return math.Inf(-1)
@@ -277,8 +326,8 @@ func (s *searched) best() float64 {
 		mean := sum / weight
 		return mean - float64(doubt*math.Sqrt(max(0, squares/weight-float64(mean*mean))))
 	}
-	most := math.Inf(-1)
-	for _, start := range [][2]int{{n - n/4, n / 4}, {n, n / 4}, {n - n/4, 0}} {
+	most, low, mid, high := math.Inf(-1), s.at(0.25), s.at(0.5), s.at(0.75)
+	for _, start := range [][2]int{{high, low}, {mid, mid}, {n, low}, {high, 0}} {
 		in, out := start[0], start[1]
 		v := value(in, out)
 		for moved := true; moved; {
@@ -303,8 +352,8 @@ func (s *searched) best() float64 {
 
 // promise is the bound of so many answers, by Wilson's.
 func (s *searched) promise(right, wrong float64) float64 {
-	if !(right > 0) {
-		return -30
+	if !(right > 0) { // it shows nothing, and less the further it is from that
+		return -30 + right/float64(s.test)
 	}
 	n := right + wrong
 	p, c := wrong/n, s.z*s.z/n
