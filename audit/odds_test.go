@@ -155,7 +155,7 @@ func oddsCell(kind string, eps float64, games, audits int, each func(s audit.Sco
 }
 
 // On the same games, search games counted, Odds is above the bounds by ranks and by a split: means of
-// audits at γ = 0.05. Seeds are fixed.
+// audits at γ = 0.05, as shares of ε over all ε. Seeds are fixed.
 func TestOddsAreTightest(t *testing.T) {
 	full := testneeds.Full()
 	sizes, epsilons := []int{1000}, []float64{0.5, 3}
@@ -164,6 +164,7 @@ func TestOddsAreTightest(t *testing.T) {
 	}
 	for _, kind := range []string{"laplace", "gaussian", "response"} {
 		for _, games := range sizes {
+			var found [3]float64
 			for _, eps := range epsilons {
 				audits := max(4, 20_000/games)
 				if full {
@@ -195,10 +196,13 @@ func TestOddsAreTightest(t *testing.T) {
 				})
 				t.Logf("%s, %d games, ε = %v: odds %.4f, ranks %.4f, split %.4f", kind, games, eps,
 					odds, ranks, split)
-				if odds <= ranks || odds <= split {
-					t.Errorf("%s, %d games, ε = %v: odds %.4f, ranks %.4f, split %.4f", kind, games,
-						eps, odds, ranks, split)
+				for k, x := range []float64{odds, ranks, split} {
+					found[k] += x / eps
 				}
+			}
+			if found[0] <= found[1] || found[0] <= found[2] {
+				t.Errorf("%s, %d games: odds, ranks and split find %.4f of ε, summed", kind, games,
+					found)
 			}
 		}
 	}

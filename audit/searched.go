@@ -183,8 +183,8 @@ func (s *searched) fit() {
 }
 
 // rising is the shape that only rises, of as many steps as games support: where scores are few, or
-// a few tell all, no line fits. Each step costs as much likelihood as a parameter. Its x are
-// probabilities, nearer to a half by doubt.
+// a few tell all, no line fits. Each step costs the logarithm of the games that were looked at, else
+// it follows luck. Its x are probabilities, nearer to a half by doubt.
 func (s *searched) rising() shape {
 	type step struct{ from, with, all float64 }
 	var steps []step
@@ -201,7 +201,11 @@ func (s *searched) rising() shape {
 		}
 		steps = append(steps, b)
 	}
-	f := shape{x: make([]float64, len(s.cells)), like: -float64(len(steps))}
+	games := 1.0
+	for _, b := range steps {
+		games += b.all
+	}
+	f := shape{x: make([]float64, len(s.cells)), like: float64(-float64(len(steps)) * math.Log(games))}
 	for k, b := range steps {
 		q := p(b)
 		f.like += float64(b.with*math.Log(q)) + float64((b.all-b.with)*math.Log(1-q))
