@@ -84,9 +84,9 @@ func leaked(games int, delta, gamma float64) (two, one int) {
 // with odds of at most e^ε : 1. Whichever of those games are answered, by a choice that depends on
 // all this and on bits of games that are not answered, the right answers among so many are
 // stochastically below a Binomial(answers, e^ε/(1+e^ε)). Leaks are a Binomial(Games, δ), those with
-// the target a Binomial(Games, δ/2), and taking a leak's right answer away from both Right and the
-// answers never helps a bound from above: γ/16 bounds them, and ε is the log-odds of the
-// Clopper–Pearson lower bound of the rest with the rest of γ.
+// the target a Binomial(Games, δ/2): γ/16 bounds them. A bound falls as Right does, and as Wrong
+// rises, so all that there may be are taken away from Right and none from Wrong, and ε is the
+// log-odds of the Clopper–Pearson lower bound of the rest, with the rest of γ.
 //
 // Both sides' answers and both sides' errors are in this one count, where bounds on the two rates
 // (Region) cost half of γ each and use the errors of one side.
