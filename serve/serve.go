@@ -517,11 +517,11 @@ func (e *Engine) do(ctx context.Context, j *job) error {
 func (e *Engine) act(ctx context.Context, name string, did Entry,
 	what func(x *live, now int64) error) error {
 	x, err := e.find(name)
-	if err == nil {
-		did.Experiment = name
-		err = e.actOn(ctx, x, did, what)
-	}
 	if err != nil {
+		return err
+	}
+	did.Experiment = name
+	if err := e.actOn(ctx, x, did, what); err != nil {
 		return fmt.Errorf("experiment %q: %w", name, err)
 	}
 	return nil

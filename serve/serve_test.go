@@ -215,3 +215,12 @@ func TestLife(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An error names an experiment that is not there once.
+func TestUnknownIsNamedOnce(t *testing.T) {
+	e := open(t, Config{Store: store.NewMemory().Open})
+	err := e.Start(t.Context(), "nobody")
+	if !errors.Is(err, ErrNotFound) || strings.Count(fmt.Sprint(err), "nobody") != 1 {
+		t.Error(err)
+	}
+}
