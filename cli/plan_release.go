@@ -17,7 +17,7 @@ type planRelease struct {
 	Budget flags.Budget `required:"" help:"${planReleaseBudget}" placeholder:"BUDGET"`
 	Users  flags.Count  `required:"" help:"Users who are invited to a batch." placeholder:"N"`
 
-	Trust     string       `default:"secagg" help:"${planReleaseTrust}" placeholder:"MODEL"`
+	Trust     flags.Choice `of:"central,local,two-server,shuffle,secagg,all" default:"secagg" help:"${planReleaseTrust}" placeholder:"MODEL"`
 	Noise     string       `help:"${planReleaseNoise}" placeholder:"NOISE"`
 	Precision flags.Number `in:"[1,inf)" default:"1" help:"${planReleasePrecision}" placeholder:"S"`
 	Promised  flags.Number `in:"(0,1]" default:"1" help:"${planReleasePromised}" placeholder:"SHARE"`

@@ -31,8 +31,11 @@ type trustRow struct {
 
 // compare asks every trust model.
 func (c *planRelease) compare(s streams) error {
-	if c.Traffic.Set && !c.Error.Set {
+	switch {
+	case c.Traffic.Set && !c.Error.Set:
 		return usage(errors.New("--traffic goes with --error"))
+	case c.Noise != "" || c.Returning > 1:
+		return usage(errors.New("--noise and --returning go with one trust model, not with --trust all"))
 	}
 	stated, err := c.stated()
 	if err != nil {

@@ -24,8 +24,8 @@ func intervalsKey() key[Spec] {
 		if err := read(d, n, at, to); err != nil {
 			return err
 		}
-		if !(*to > 0 && *to < 1) {
-			return d.fail(n, at, "is %v, %s", *to, wantConfidence)
+		if !confident(*to) {
+			return d.fail(n, at, "is %v, %s", *to, wantConfidence(*to))
 		}
 		return nil
 	}
@@ -36,7 +36,17 @@ func intervalsKey() key[Spec] {
 			"difference to the best arm, made of each run's releases at its end; see intervals below")
 }
 
-const wantConfidence = "must be a confidence above 0 and below 1, such as 0.95"
+// confident says whether there are intervals of confidence x: of one so small that 1 − x is 1 there
+// are none, since their risk would be 1.
+func confident(x float64) bool { return x > 0 && x < 1 && 1-x < 1 }
+
+// wantConfidence says what instead of x.
+func wantConfidence(x float64) string {
+	if x > 0 && x < 1 {
+		return "must be a confidence above 1e-15 and below 1, such as 0.95"
+	}
+	return "must be a confidence above 0 and below 1, such as 0.95"
+}
 
 // checkOnArms checks what experiments on arms have of their own.
 func (s *Spec) checkOnArms() error {
@@ -44,8 +54,8 @@ func (s *Spec) checkOnArms() error {
 		return err
 	}
 	switch {
-	case !(s.Intervals > 0 && s.Intervals < 1):
-		return s.fail("intervals", "is %v, %s", s.Intervals, wantConfidence)
+	case !confident(s.Intervals):
+		return s.fail("intervals", "is %v, %s", s.Intervals, wantConfidence(s.Intervals))
 	case s.Unclipped:
 		return s.fail("intervals", "is given, and so is unclipped: intervals are for rewards that are "+
 			"clipped to the range")
@@ -149,7 +159,7 @@ func (m *Manifest) checkIntervals() error {
 	if m.Intervals == 0 {
 		return nil
 	}
-	if !(m.Intervals > 0 && m.Intervals < 1) || !has(keysOf(m.kind()), "intervals") {
+	if !confident(m.Intervals) || !has(keysOf(m.kind()), "intervals") {
 		return fmt.Errorf("it says intervals of confidence %v", m.Intervals)
 	}
 	for i := range m.Cells {

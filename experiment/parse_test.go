@@ -163,6 +163,7 @@ var bad = []struct{ name, from, to string }{
 	{"intervals of negative confidence", "runs: 4", "runs: 4\nintervals: -0.95"},
 	{"intervals of confidence nan", "runs: 4", "runs: 4\nintervals: .nan"},
 	{"intervals of infinite confidence", "runs: 4", "runs: 4\nintervals: .inf"},
+	{"intervals of hardly any confidence", "runs: 4", "runs: 4\nintervals: 1e-300"},
 	{"intervals are text", "runs: 4", "runs: 4\nintervals: yes"},
 	{"intervals of a tree", "{policy: adap-ucb}\n", "{policy: dp-ucb}\nintervals: 0.95\n"},
 	{"intervals of a question", "{policy: adap-ucb}\n", "{policy: dp-se-2}\nintervals: 0.95\n"},
