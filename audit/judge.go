@@ -16,6 +16,8 @@ func Judge(scores []Scores, names []string, gamma, delta, claim float64) (Findin
 		return f, 0, err
 	}
 	best, most := -1, math.Inf(-1)
+	src := *draw(scores...) // one for all: their pilots are the same games
+	var pilot, test Scores
 	for i, s := range scores {
 		f.Games = len(s.In) + len(s.Out)
 		err := s.Validate()
@@ -25,19 +27,17 @@ func Judge(scores []Scores, names []string, gamma, delta, claim float64) (Findin
 		if err != nil {
 			return f, 0, fmt.Errorf("%s: %w", names[i], err)
 		}
-		pilot, test := s.part(pilotShare)
-		if v := newSearched(pilot, test, gamma, delta).best(); best < 0 || v > most {
-			best, most = i, v
+		same := src
+		begin, rest := s.part(pilotShare, &same)
+		if v := newSearched(begin, rest, gamma, delta).best(); best < 0 || v > most {
+			best, most, pilot, test = i, v, begin, rest
 		}
 	}
 	if best < 0 {
 		return f, 0, fmt.Errorf("%w, of every attack: nothing tells the worlds apart", ErrConstantScore)
 	}
 	var a Answers
-	var err error
-	if f.Low, _, a, err = scores[best].Odds(gamma, delta); err != nil {
-		return f, 0, fmt.Errorf("%s: %w", names[best], err)
-	}
+	f.Low, _, a = odds(pilot, test, gamma, delta)
 	f.Attack = names[best]
 	f.Estimate, f.High = a.between(gamma, delta)
 	if f.Low == 0 { // no test stands out, and the rates of any one mean nothing

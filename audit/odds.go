@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 
@@ -168,7 +170,7 @@ func (s Scores) Odds(gamma, delta float64) (float64, Rule, Answers, error) {
 	if err := s.Validate(); err != nil {
 		return 0, Rule{}, Answers{}, err
 	}
-	pilot, test := s.part(pilotShare)
+	pilot, test := s.part(pilotShare, draw(s))
 	e, r, a := odds(pilot, test, gamma, delta)
 	return e, r, a, nil
 }
@@ -185,10 +187,29 @@ func odds(pilot, test Scores, gamma, delta float64) (float64, Rule, Answers) {
 	return a.epsilon(gamma, delta, x.two, x.one), x.rule(), a
 }
 
+// draw is a source that scores choose, the same for the same scores: a stand-in for one that is
+// independent of the games. One for each number of games would be none: it would have too many bits of
+// one side in every pilot of that size, and too few in what is left.
+func draw(all ...Scores) *noise.Fast {
+	h := fnv.New64a()
+	var b [8]byte
+	for _, s := range all {
+		for _, x := range [][]float64{s.In, s.Out} {
+			binary.LittleEndian.PutUint64(b[:], uint64(len(x)))
+			h.Write(b[:])
+			for _, v := range x {
+				binary.LittleEndian.PutUint64(b[:], math.Float64bits(v))
+				h.Write(b[:])
+			}
+		}
+	}
+	src := noise.NewFast(1, h.Sum64())
+	return &src
+}
+
 // part takes a share of the games, whatever their bits are: as many of each side as a draw of games
 // without replacement has, so that the bits of the others are fair coins as before.
-func (s Scores) part(share float64) (taken, left Scores) {
-	src := noise.NewFast(1, uint64(len(s.In)+len(s.Out)))
+func (s Scores) part(share float64, src *noise.Fast) (taken, left Scores) {
 	m, n := len(s.In), len(s.Out)
 	i, o := 0, 0
 	for range int(math.Ceil(share * float64(m+n))) {
@@ -204,7 +225,7 @@ func (s Scores) part(share float64) (taken, left Scores) {
 // Coins thins games whose sides were given sizes, half of them with the target for instance, to
 // games with fair coins: as many of each side as so many coins show, at random. So many coins are
 // tossed that they ask for more games of a side than there are with a probability below 10⁻⁹, which
-// is to be added to γ: about three standard deviations of each side's games are lost.
+// is to be added to γ: about six standard deviations of their heads are lost on each side.
 //
 // Given all scores, bits of fixed sums are not independent: with as many answers of each kind, the
 // right ones of n + n games are even in number, and an odd one refutes nothing. So Answers.Epsilon,
