@@ -239,7 +239,7 @@ func problemOf(err error) *problem {
 	switch {
 	case errors.As(err, &own):
 		return own
-	case inDAP != nil:
+	case inDAP != nil && !errors.As(err, &of): // that names the place in what was declared
 		return inDAP
 	case errors.As(err, &field):
 		return refused(field.Status, field.Field, field.Detail)

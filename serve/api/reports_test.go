@@ -101,6 +101,11 @@ func TestUpload(t *testing.T) {
 	}
 	w := gathered(t, strings.Replace(localShop, "trust: local", fmt.Sprintf("trust: two-server\ngrid: 1\n"+
 		"helper: {url: \"http://127.0.0.1:1\", key: %s}", helper.Config()), 1))
+	bad := strings.Replace(localShop, "trust: local", "trust: two-server\ngrid: 1\n"+
+		"helper: {url: \"http://127.0.0.1:1\", key: none}", 1)
+	if got := w.want(400, "POST", "/v1/experiments", bad); !strings.Contains(got, `"field":"helper.key"`) {
+		t.Error(got)
+	}
 	admin := w.key
 	w.key = ""
 	leader, err := dap.ParseConfigs([]byte(w.want(200, "GET", "/hpke_config", "")))
