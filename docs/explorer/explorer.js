@@ -192,6 +192,7 @@
   const change = () => {
     if (due) return;
     due = true;
+    turn++; // what was asked for before is over, if the frame comes late too
     requestAnimationFrame(() => { due = false; ask(); });
   };
 
