@@ -17,17 +17,17 @@ func reportIntervals(r *Results, to *report.Report) error {
 	}
 	each := confidenceText(m.Intervals)
 	means := report.Table{Title: each + " intervals for the arms' means", Text: 2,
-		Head: []string{"policy", "budget", "arm", "mean", "plays", "released", "coverage", "95 % interval",
+		Head: []string{"policy", "budget", "arm", "mean", "plays", "released", "coverage", "its interval",
 			"at all times", "width", "median", "× plain"},
 		Notes: []string{
 			"made of the releases of each run at its end; each interval by itself has its confidence, at " +
 				"all times together; " + rowNote(m.Runs),
 			"coverage: runs whose interval has the mean in it, with the Clopper–Pearson interval; at all " +
-				"times: those in which it always had, looked at after each release of a reward more in 64",
+				"times: those in which it always had, looked at whenever releases held 1/64 more rewards",
 			"× plain: mean width over that of the interval without privacy from all rewards of the run, " +
 				"those included that were in no release yet"}}
 	gaps := report.Table{Title: each + " intervals for differences to the best arm", Text: 2,
-		Head: []string{"policy", "budget", "arm", "difference", "coverage", "95 % interval", "width",
+		Head: []string{"policy", "budget", "arm", "difference", "coverage", "its interval", "width",
 			"median", "× plain"}}
 	for _, instance := range r.instances() {
 		a, b := report.Group{Head: instance}, report.Group{Head: instance}
