@@ -48,7 +48,7 @@ func FuzzNewForm(f *testing.F) {
 func FuzzTo(f *testing.F) {
 	for _, s := range []string{"/", "/experiments/shop", "//evil.example", "/\\evil",
 		"https://evil.example/", "/a?b#c",
-		"/%2f", "/\t/evil.example", "/..//evil.example"} {
+		"/%2f", "/%2fevil.example/\xdb", "/\t/evil.example", "/..//evil.example"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, path string) {

@@ -319,5 +319,9 @@ func to(path string) string {
 		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
 		return "/"
 	}
-	return cmp.Or(u.EscapedPath(), "/")
+	// A path with a byte that is not encoded is encoded anew: /%2f, which is here, may become //.
+	if path = u.EscapedPath(); strings.HasPrefix(path, "//") {
+		return "/"
+	}
+	return cmp.Or(path, "/")
 }
