@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -74,6 +76,26 @@ func (c *Cluster) SQL(t testing.TB, database string, statements ...string) strin
 		t.Fatalf("%v: %s", err, out)
 	}
 	return string(bytes.TrimSpace(out))
+}
+
+// Dump is all of a database that Database made, as statements that psql reads.
+func Dump(t testing.TB, address string) []byte {
+	t.Helper()
+	c := Start(t)
+	out, err := exec.Command(filepath.Join(c.bin, "pg_dump"), "--no-owner", "--no-privileges", "-d",
+		address).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	// which psql of before 2025 does not know
+	return regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`).ReplaceAll(out, nil)
+}
+
+// Run runs statements in a database that Database made. One that begins with a backslash is psql's.
+func Run(t testing.TB, address string, statements ...string) string {
+	t.Helper()
+	name, _, _ := strings.Cut(strings.TrimPrefix(address, "postgres:///"), "?")
+	return Start(t).SQL(t, name, statements...)
 }
 
 // programs is the directory of PostgreSQL's programs; Debian has it not on the path.

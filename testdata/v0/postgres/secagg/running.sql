@@ -1,0 +1,635 @@
+--
+-- PostgreSQL database dump
+--
+
+
+-- Dumped from database version 15.18 (Debian 15.18-0+deb12u1)
+-- Dumped by pg_dump version 15.18 (Debian 15.18-0+deb12u1)
+
+SET statement_timeout = 0;
+SET lock_timeout = 0;
+SET idle_in_transaction_session_timeout = 0;
+SET client_encoding = 'UTF8';
+SET standard_conforming_strings = on;
+SELECT pg_catalog.set_config('search_path', '', false);
+SET check_function_bodies = false;
+SET xmloption = content;
+SET client_min_messages = warning;
+SET row_security = off;
+
+--
+-- Name: sotto; Type: SCHEMA; Schema: -; Owner: -
+--
+
+CREATE SCHEMA sotto;
+
+
+SET default_tablespace = '';
+
+SET default_table_access_method = heap;
+
+--
+-- Name: arm; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.arm (
+    experiment bigint NOT NULL,
+    arm bigint NOT NULL,
+    head bigint NOT NULL,
+    issued bigint NOT NULL,
+    asked bigint NOT NULL,
+    gone boolean NOT NULL,
+    runs bytea NOT NULL
+);
+
+
+--
+-- Name: assignment; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.assignment (
+    block bigint NOT NULL,
+    experiment bigint NOT NULL,
+    units bytea NOT NULL
+);
+
+
+--
+-- Name: assignment_block_seq; Type: SEQUENCE; Schema: sotto; Owner: -
+--
+
+ALTER TABLE sotto.assignment ALTER COLUMN block ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME sotto.assignment_block_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+
+--
+-- Name: audit; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.audit (
+    line bigint NOT NULL,
+    text bytea NOT NULL
+);
+
+
+--
+-- Name: event; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.event (
+    experiment bigint NOT NULL,
+    start bigint NOT NULL,
+    data bytea NOT NULL
+);
+
+
+--
+-- Name: experiment; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.experiment (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    data bytea NOT NULL,
+    plan bytea
+);
+
+
+--
+-- Name: key; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.key (
+    id bigint NOT NULL,
+    name text NOT NULL,
+    data bytea NOT NULL
+);
+
+
+--
+-- Name: lease; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.lease (
+    "only" bigint NOT NULL,
+    application bigint NOT NULL,
+    version bigint NOT NULL,
+    address text NOT NULL,
+    backend bigint NOT NULL,
+    since timestamp with time zone NOT NULL,
+    origin text NOT NULL,
+    losses bigint NOT NULL,
+    CONSTRAINT lease_only_check CHECK (("only" = 1))
+);
+
+
+--
+-- Name: redeemed; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.redeemed (
+    experiment bigint NOT NULL,
+    arm bigint NOT NULL,
+    start bigint NOT NULL,
+    part bigint NOT NULL,
+    numbers bytea NOT NULL
+);
+
+
+--
+-- Name: release; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.release (
+    experiment bigint NOT NULL,
+    batch bigint NOT NULL,
+    line bytea NOT NULL
+);
+
+
+--
+-- Name: report; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.report (
+    experiment bigint NOT NULL,
+    arm bigint NOT NULL,
+    number bigint NOT NULL,
+    data bytea NOT NULL
+);
+
+
+--
+-- Name: segment; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.segment (
+    experiment bigint NOT NULL,
+    arm bigint NOT NULL,
+    start bigint NOT NULL,
+    stop bigint NOT NULL,
+    cut bigint NOT NULL,
+    settles bigint NOT NULL,
+    sum bigint NOT NULL,
+    more bytea NOT NULL
+);
+
+
+--
+-- Name: traffic; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.traffic (
+    experiment bigint NOT NULL,
+    hour bigint NOT NULL,
+    decisions bytea NOT NULL
+);
+
+
+--
+-- Name: writer; Type: TABLE; Schema: sotto; Owner: -
+--
+
+CREATE TABLE sotto.writer (
+    "only" bigint NOT NULL,
+    term bigint NOT NULL,
+    holder text NOT NULL,
+    commits bigint NOT NULL,
+    now bigint NOT NULL,
+    secret bytea NOT NULL,
+    CONSTRAINT writer_only_check CHECK (("only" = 1))
+);
+
+
+--
+-- Data for Name: arm; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.arm (experiment, arm, head, issued, asked, gone, runs) FROM stdin;
+1	0	8	71	4	f	\\x0000000000000000edaa96d0b2781dd30acb3ec7d7b18efa
+1	1	8	30	0	f	\\x0000000000000000edaa96d0b2781dd30acb3ec7d7b18efa
+\.
+
+
+--
+-- Data for Name: assignment; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.assignment (block, experiment, units) FROM stdin;
+\.
+
+
+--
+-- Data for Name: audit; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.audit (line, text) FROM stdin;
+1	\\x7b2274696d65223a22323030312d30392d30395430313a34363a34305a222c226279223a227468652070726f6772616d222c22646964223a22637265617465222c226578706572696d656e74223a2273686f70227d0a
+2	\\x7b2274696d65223a22323030312d30392d30395430313a34363a34305a222c226279223a227468652070726f6772616d222c22646964223a227374617274222c226578706572696d656e74223a2273686f70227d0a
+\.
+
+
+--
+-- Data for Name: event; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.event (experiment, start, data) FROM stdin;
+\.
+
+
+--
+-- Data for Name: experiment; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.experiment (id, name, data, plan) FROM stdin;
+1	shop	\\x7b226465636c61726174696f6e223a7b226e616d65223a2273686f70222c2261726d73223a5b7b226e616d65223a22726564222c2276616c7565223a6e756c6c7d2c7b226e616d65223a22626c7565222c2276616c7565223a6e756c6c7d5d2c22706f6c696379223a7b22706f6c696379223a2264702d6b6c7563622d6a222c226669727374223a387d2c22627564676574223a7b22657073696c6f6e223a317d2c22756e6974223a7b226f66223a227669736974227d2c22726577617264223a7b2272616e6765223a5b302c315d2c2264656661756c74223a302e32357d2c2277696e646f77223a22316d3073222c22666c6f6f72223a302c22737469636b79223a66616c73652c227075626c6963223a66616c73652c227472757374223a22736563616767222c227265706f72745f6166746572223a22333073222c22636f686f7274223a7b227573657273223a332c22636f7272757074223a302e30352c2276616e697368223a302e332c226576657279223a223168306d3073222c2277616974223a2231306d3073222c227472696573223a322c226f7468657277697365223a2264656661756c74227d7d2c227374617465223a2272756e6e696e67222c2263726561746564223a313030303030303030303030302c226b656570223a2d312c22636f686f727473223a5b7b2261726d223a312c227374617274223a302c22656e64223a382c2261736b6564223a747275652c22646f6e65223a747275652c227265706f727473223a382c2273756d223a343139343330347d2c7b2261726d223a302c227374617274223a302c22656e64223a382c2261736b6564223a747275652c22646f6e65223a747275652c227265706f727473223a382c2273756d223a343139343330347d5d2c226b6579223a5b38342c3230352c3233332c3135322c3231362c3234302c3131362c31322c38332c3135352c3233372c3232302c3131302c3138392c3231322c3231335d2c22636f696e73223a5b3137302c33332c3234372c35372c3138362c37322c3137332c36352c36392c3231332c3232332c3134372c3138372c3137352c3134382c3138345d7d	\\x7b22706c617973223a5b7b2261726d223a302c22726f756e6473223a342c2272656c65617365223a747275657d5d2c22746970223a2264303765343564623262333861633833313764326336633362616131396438373436373737363738323133626164633631313033393366326131376231356533227d
+\.
+
+
+--
+-- Data for Name: key; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.key (id, name, data) FROM stdin;
+\.
+
+
+--
+-- Data for Name: lease; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.lease ("only", application, version, address, backend, since, origin, losses) FROM stdin;
+1	1936684148	5		3913	2026-11-26 15:04:55.89454+00	7712496320617876991/1/16687	0
+\.
+
+
+--
+-- Data for Name: redeemed; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.redeemed (experiment, arm, start, part, numbers) FROM stdin;
+1	0	8	1	\\x01
+1	1	8	1	\\x01
+1	0	8	2	\\x03
+1	1	8	2	\\x03
+1	0	8	3	\\x05
+1	1	8	3	\\x05
+1	0	8	4	\\x07
+1	1	8	4	\\x07
+1	0	12	1	\\x01
+1	1	12	1	\\x01
+1	0	12	2	\\x03
+1	1	12	2	\\x03
+1	0	12	3	\\x05
+1	1	12	3	\\x05
+1	0	12	4	\\x07
+1	1	12	4	\\x07
+1	0	12	5	\\x09
+1	1	12	5	\\x09
+1	0	12	6	\\x0b
+1	1	12	6	\\x0b
+1	0	18	1	\\x01
+1	1	18	1	\\x01
+1	0	18	2	\\x03
+1	1	18	2	\\x03
+1	0	18	3	\\x05
+1	1	18	3	\\x05
+1	0	18	4	\\x07
+1	1	18	4	\\x07
+1	0	18	5	\\x09
+1	1	18	5	\\x09
+1	0	18	6	\\x0b
+1	1	18	6	\\x0b
+1	0	18	7	\\x0d
+1	1	18	7	\\x0d
+1	0	18	8	\\x0f
+1	1	18	8	\\x0f
+1	0	18	9	\\x11
+1	1	18	9	\\x11
+1	0	27	1	\\x01
+1	1	27	1	\\x01
+1	0	27	2	\\x03
+1	1	27	2	\\x03
+1	0	27	3	\\x05
+1	1	27	3	\\x05
+1	0	27	4	\\x09
+1	0	27	5	\\x0b
+1	0	27	6	\\x0d
+1	0	27	7	\\x0f
+1	0	27	8	\\x11
+1	0	27	9	\\x13
+1	0	27	10	\\x15
+1	0	27	11	\\x17
+1	0	27	12	\\x19
+1	0	27	13	\\x1b
+1	0	41	1	\\x01
+1	0	41	2	\\x03
+1	0	41	3	\\x05
+1	0	41	4	\\x07
+1	0	41	5	\\x09
+1	0	41	6	\\x0b
+1	0	41	7	\\x0d
+1	0	41	8	\\x0f
+1	0	41	9	\\x11
+1	0	41	10	\\x13
+1	0	41	11	\\x15
+1	0	41	12	\\x17
+1	0	41	13	\\x19
+1	0	41	14	\\x1b
+1	0	41	15	\\x1d
+1	0	41	16	\\x1f
+1	0	41	17	\\x21
+1	0	41	18	\\x23
+1	0	41	19	\\x25
+1	0	41	20	\\x27
+1	0	41	21	\\x29
+1	0	62	1	\\x01
+1	0	62	2	\\x03
+1	0	62	3	\\x05
+1	0	62	4	\\x07
+1	0	62	5	\\x09
+1	0	62	6	\\x0b
+1	0	62	7	\\x0d
+1	0	62	8	\\x0f
+1	0	62	9	\\x11
+\.
+
+
+--
+-- Data for Name: release; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.release (experiment, batch, line) FROM stdin;
+1	0	\\x7b226174223a22323030312d30392d30395430313a34363a34302e3030305a222c226c697665223a312c2270726f6772616d223a2228646576656c29222c226465636c61726174696f6e223a7b226e616d65223a2273686f70222c2261726d73223a5b7b226e616d65223a22726564222c2276616c7565223a6e756c6c7d2c7b226e616d65223a22626c7565222c2276616c7565223a6e756c6c7d5d2c22706f6c696379223a7b22706f6c696379223a2264702d6b6c7563622d6a222c226669727374223a387d2c22627564676574223a7b22657073696c6f6e223a317d2c22756e6974223a7b226f66223a227669736974227d2c22726577617264223a7b2272616e6765223a5b302c315d2c2264656661756c74223a302e32357d2c2277696e646f77223a22316d3073222c22666c6f6f72223a302c22737469636b79223a66616c73652c227075626c6963223a66616c73652c227472757374223a22736563616767222c227265706f72745f6166746572223a22333073222c22636f686f7274223a7b227573657273223a332c22636f7272757074223a302e30352c2276616e697368223a302e332c226576657279223a223168306d3073222c2277616974223a2231306d3073222c227472696573223a322c226f7468657277697365223a2264656661756c74227d7d2c22627564676574223a7b22657073696c6f6e223a317d2c22636f696e73223a2231613832633565633364363934316566663562373133363633623531666332626362333038303638643934353066656130343534336663376232353933656635227d0a
+1	1	\\x7b226166746572223a2265333961306335663261303337373832396333636562646163666561626335633536613862356463646131633662323762613362656339663463366434616231222c226174223a22323030312d30392d30395430333a31303a30302e3030305a222c22636f686f7274223a7b2261726d223a312c227374617274223a302c22656e64223a382c2261736b6564223a387d7d0a
+1	2	\\x7b226166746572223a2266313963336634393034626335353839346562623330396131356534363964376530303663623064333837633636396561303237363532323664326665356232222c226174223a22323030312d30392d30395430333a31303a30302e3030305a222c22636f686f7274223a7b2261726d223a302c227374617274223a302c22656e64223a382c2261736b6564223a387d7d0a
+1	3	\\x7b226166746572223a2233393635333265396466353835383433373532616565346336666663363733373537363366636365356565323132333333643038653535373033333366646464222c226174223a22323030312d30392d30395430333a31303a30322e3030305a222c22706c617973223a5b7b2261726d223a302c22726f756e6473223a382c2272656c65617365223a747275657d2c7b2261726d223a312c22726f756e6473223a382c2272656c65617365223a747275657d5d2c2272656c65617365223a7b22736c6f7473223a5b302c315d2c226d656368616e69736d223a7b226d656368616e69736d223a2261676772656761746564222c227472757374223a22736563616767222c226e6f697365223a22706f6c7961222c2267223a313034383537362c227573657273223a332c22696e7669746564223a382c226d6f64756c7573223a3239313834373434332c22746175223a3134313732393431372c226e756d223a36373130383836352c2264656e223a36347d2c226e223a5b382c385d2c2273756d223a5b342c345d2c227461696c223a7b227369676d61223a322e333039343031313131313731323630352c2268223a312e303030303030303134393031313631322c226c6f67223a307d7d7d0a
+\.
+
+
+--
+-- Data for Name: report; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.report (experiment, arm, number, data) FROM stdin;
+1	0	8	\\xa9b03cdb2edab682e1f09c401cba7ba516bd133d44bf98c612985f0c2fa33ac7
+1	1	8	\\x810217ecac8776d527e72d64dc8e9cc6de6c8efdde58a1a98101aae2419ce28c
+1	0	9	\\x005713816e0808b1c25094b9ee36001c6aa1562eec05fb9de9d2a1693a81e08b
+1	1	9	\\xf517f7fe7e004bc57519f1a71f5281f7b1619a45600ad930d2acdda1fb410b21
+1	0	10	\\xbde4a992d37bde5b58b8023a930a24b7f952180a49c47e73ba9223e40f56d957
+1	1	10	\\x70b1c99019fdd1de864df3dcfc0d71b6d1df056c1cea52a3fc76bbfd50261bc0
+1	0	11	\\x4d3e5690fe67035ccca1eddfc419759d91965a43c6ea554ed6e083264b6be66f
+1	1	11	\\x74978968116983f63caf169e3cbcdc8bbbcc6a9e997d022947b8a9950f9863ba
+1	0	12	\\x6218f245d930d3055114c11360e35d3f12e04ec7a8a0d6699b2b75aa2355065a
+1	1	12	\\xed528dd72250f1c6e69b44ac407b1cbf618005aa84cfa1ebc567ad983bfa1deb
+1	0	13	\\x333b3424195804310d496b0ff5a5bddb58ab3d25ba96d63fd674e8cfe6ac7430
+1	1	13	\\xc976944e6e8499535988a74db2c133175a0b18a90b971b8859fe42a40e05af33
+1	0	14	\\xd9adc46087907a22d8a712c79c9b5240c4b268a2d42be94935838e3bec89fb67
+1	1	14	\\xaf942070fc6bd78f39628e369ae39b8f51fa1ad8b843c16569a6bddde0c1afa5
+1	0	15	\\x3924d5b6556d12b89ff6e4eabe8af1c20e298c388917ee270cd6ac0b33fb64da
+1	1	15	\\xd15d9ca513ea57c71e5d9627961451bd806f2ffe89074791e3287b9ef02d9abf
+1	0	16	\\x99d7f509c2e6d53f86d37f02a38e2769b5903cea22bf03aa5ccb977ef27238fc
+1	1	16	\\x2389bad56e2340b75a7faf7b79c162b73165798075c9fa9f42337055809ea04e
+1	0	17	\\x3ba11c45d8d7e8b1bc266ae5eddf91d933fbf6adee98eac8625c66747755e986
+1	1	17	\\x6acbbd58f287958325d7f3d82ba98a94c4879e46a50d7a6b0977ee382caa95c2
+1	0	18	\\xb4a6bcc747a7393b341c5dc591c5133cc59e4bcedc957b5a791438a499daf647
+1	1	18	\\x0a379e522f3282c417e79cf1757596d4a1124b533fa4c7d15a27e0c222d3aa4e
+1	0	19	\\xd24e71ae2a2a0e3310371d112f5058f4194c16347656de570ce860508ec55906
+1	1	19	\\xea0f63ee72183ebb382c1736a9bb1b8518a3b79c745ead4ee900b1e8b91c7118
+1	0	20	\\xaaedd28723933d0f0fec90b0db452692e7ab73552f5cdd296a520a85c2f97a25
+1	1	20	\\x072b1dfa81484ef2cae44018480356214a6a16db7a84c73606de4038cc2a6c8b
+1	0	21	\\x277836a2d761988b5b677e1cd8c6890276e78bfeefa433c8abf86295beb6a61e
+1	1	21	\\x2ceab3c5f0f323b6a3f88449f5cc7aef6fd870a391afe31af00cf18f9bc0c3db
+1	0	22	\\x7c28117afe263457bcfa11ecb119948fe9c2e538ec3115d2ca3db6548e2956ef
+1	1	22	\\xa03fa128de2e4fb82ac5ce90fe1282a09d468e48a90fa388fcfe8051d3aae191
+1	0	23	\\x7f9c126bf6a5a9a6a0a76f777548ee3db013a52aea89f72dd0a991b0d3e59a2a
+1	1	23	\\xd76589dfbe5c7dc13c0eaa0e269fe3a2980bbb9754d5535edc5edd692de97c26
+1	0	24	\\x6ccaac786fe89abc3a16240b3af935ad0197fd8581364e703c62b56072170544
+1	1	24	\\x1675306efae1f14a702191437d0dfa08a9c2b1386fb2b295386b770dc3c3c738
+1	0	25	\\x7a2946848d59177cc9981076e364cbbf6ffab6544d43740cb3e39426af3fec75
+1	1	25	\\x594e06ddde50ac44768b3d3cb3dbe5dab879d1e83dfcf2bf95e756f84a7e9f3f
+1	0	26	\\xeeed74a4eae37905d0eb18c54c98cf8418944e6b9afca28370e89b95bd5ef125
+1	1	26	\\x196d306e1893f9d9bd517532d03e6307bb4e1322fb5031180a1880303c98e48d
+1	0	27	\\xe05ddba26465f346796f31df4a6b96a0ad5018ea9c5e80051aa3c79d991156d5
+1	1	27	\\x89f7c36f19401276a8e5ee80cbff016ca594c42381064b17b454696183845d38
+1	0	28	\\x48f80e716b2c9a18c92ede86fb2a90d08da79dfd341fcad86d4075a0e3c5f140
+1	1	28	\\x72ea93d4be9664ed7228d6e908f545b41c000ce5814613b2ad6af8c6d1625c5f
+1	0	29	\\x5c5a94163c686754ac7231a2bc1f3aea48be4dd61fda902ededd1389ec3b6ce4
+1	1	29	\\xdc0a846d19f02e9352854bc39ef719deb30b5929b087589354f031fb5a47bb6a
+1	0	31	\\xae93027ef5afa2ccbfb1d60e28f36cd9118cd581f65f5752bbda4e49168ad532
+1	0	32	\\x050743ae16937b28587d9239ad3158482ab88eed4d9e6ebbf91052fd8fdcb0be
+1	0	33	\\xf62c45b0110535729f7feb78abf6f1b657c3f78b2f9defcd092a4166f3b57add
+1	0	34	\\x2f314a2ca1f9b986a7a0a3098f6eb7476bebb355029a30df7fd7bdb4adbe2d19
+1	0	35	\\x2bad27c528b3d6b6426224cc92aeee2bdd627cbee5e89e850269e42878175a99
+1	0	36	\\x4f213529a3a1b37028bcb7be2e0a6eff70217e9b8ad1ffe5102e4cb6100b07f2
+1	0	37	\\xc9fbe6afbe46f656c4d5e8eafc9d9dca7b90d99bbd16489ac45c8d406ef1e5fd
+1	0	38	\\x00b51468a6cdb3c431b1839a8fcfc1f458bbc4ed5ac6ed1b006ed8882cd284e2
+1	0	39	\\xfd9909283d8d3d538a93551c687624efd15124a49bdfed8279402811c9faf193
+1	0	40	\\xcf66feede4bb4d935325d62e6e95a12674fe15ab5582b346514462bc135347c8
+1	0	41	\\xd047345bce3c5b86ddac89e9be8476974c424434bbea648dc5ce297cbb1f5a65
+1	0	42	\\x0363d6846a926fbdfc8ae8de5c52d871b0b9eb381c02f10b71fdca58835a22d9
+1	0	43	\\x6b11cb493b4466d47f8c0f2c2755b350b63b42c37a7b6b8064b70f8e0b67a4c1
+1	0	44	\\xf7e199e52135b4bdb31edc400ef82e0da25e51cf91545ca766f942a39e2daeea
+1	0	45	\\x935462cf09702b13d4d18fb9a7f2edd7c028d523cabe54370508eb705ef5e7f2
+1	0	46	\\xc3e01c9f4e38cab97dc3fca7f5043dda4d72cf01eb4c41334e04b0b12c2a8040
+1	0	47	\\x7a7baa8c41195f422df73673a1873fac0bd3e0b13edc1c9d9cd455c0aefde139
+1	0	48	\\xf19442642a1239cdf526d1aa5affd066f9277ae45c07ed55c68912375bc39b4e
+1	0	49	\\x826059df466945361ac5394b5ab4dd02a190d9ddb1d8d666c879c084c4eac97e
+1	0	50	\\x603b1238a3b8da6fd19d04cfe61c1e308701326b3fae16515e1843aa35d01664
+1	0	51	\\x4a5487b0d83c8ce6a93837883bb4f35d9e9841d460bd0b7515bd643c1c2d909c
+1	0	52	\\x87ba2efb08b9afbee4103d8ba6cdc9c0e92a44a83d5b568fef9889da90e2c8ec
+1	0	53	\\xc6b220b26ed8ef84130ce9cb53eb625ccc06f981caca390378b33b3452fec6a2
+1	0	54	\\xdbf164af920277cb70e9afd2a63d59a13c16c63794f852df0256fb49a85b9cc5
+1	0	55	\\x75c0694cd2ec142e5e3ec014fafaae23044fb8b1ac0320fa3c225b891886e80e
+1	0	56	\\x0c5e9ecc86dbf646d5cc89fd2fbc612ec282a8e0bac7bd3b4222c718b0959da2
+1	0	57	\\xab067524b6f2accda4f0eed402ef4d7f49c23a8866eb06c899b49bcf0f3a3770
+1	0	58	\\xa4161d5843024993e5a63f33beb62661821f6fd39657ff36d4b6f95ec48c9490
+1	0	59	\\xbc10da9959fddd4366d9f759005840c1d36372bf0a4e21fdd999ff6e808b5580
+1	0	60	\\x1ae7a0756dbe8d8e5189afdf5343663cf48a1c4c7096c3be7e900e1846bc606d
+1	0	61	\\xebf3ecad13b059503deac24ff5089cf32540e6b1f7a2743db432a0a2f3f908ae
+1	0	62	\\xe0c2364a280ef41a930c784164491fe7ad199c2bebab7106e6a2c6754d83aa28
+1	0	63	\\x051c9fa0ad9e28cd0600726fe1c0b08ea9134937a6a12bf256c8373f6c34a90e
+1	0	64	\\x02031d5e4106bcb3ed5cd61ee07e8b5d978d54eda25f49f6ac82efad59c4f5ff
+1	0	65	\\x236b7035cbc5c193fd9744e6c883e5a48fc611b79dc05785ed2c37e81f5f73ab
+1	0	66	\\xd91f005e48e37fbdcece1d398caff7e43acfea18adb86e7b954252ff85b0512b
+1	0	67	\\xd823b5178b07cd858cc558bb96ea9d3012c39be1a5bf9adc4f28151c0a4d05f1
+1	0	68	\\xe34ed5eecad3b2c8db76299215ed5d8c1d5f1625f4ada0eca3fbb4c91befcf7d
+1	0	69	\\x10a1be4b124bd8b298fd25ec07a208fb38700595b972c9102ac503e5c21306c1
+1	0	70	\\x9ed4c27c88326bcea126ddc997844e077b774909b418d20405c81c3b5dc477e9
+\.
+
+
+--
+-- Data for Name: segment; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.segment (experiment, arm, start, stop, cut, settles, sum, more) FROM stdin;
+1	0	18	27	1000000867350	1000000925200	0	\\x
+1	1	18	27	1000000867450	1000000925300	0	\\x
+1	0	41	62	1000005007750	1000005066000	0	\\x
+1	0	8	12	1000000865350	1000000922200	0	\\x
+1	1	27	41	1000000869250	1000000925900	0	\\x
+1	1	8	12	1000000865450	1000000922300	0	\\x
+1	0	62	93	1000005009850	1000005066900	0	\\x
+1	0	12	18	1000000866150	1000000923400	0	\\x
+1	1	12	18	1000000866250	1000000923500	0	\\x
+1	0	27	41	1000000869150	1000005063900	0	\\x
+\.
+
+
+--
+-- Data for Name: traffic; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.traffic (experiment, hour, decisions) FROM stdin;
+1	277778	\\x1f1e
+1	277779	\\x2800
+\.
+
+
+--
+-- Data for Name: writer; Type: TABLE DATA; Schema: sotto; Owner: -
+--
+
+COPY sotto.writer ("only", term, holder, commits, now, secret) FROM stdin;
+1	1		109	1000005006900	\\xf1131d0f027cf61ae2fc8607ca8d09ea2ea3948efc7f1efae598c6499880c80c
+\.
+
+
+--
+-- Name: assignment_block_seq; Type: SEQUENCE SET; Schema: sotto; Owner: -
+--
+
+SELECT pg_catalog.setval('sotto.assignment_block_seq', 1, false);
+
+
+--
+-- Name: arm arm_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.arm
+    ADD CONSTRAINT arm_pkey PRIMARY KEY (experiment, arm);
+
+
+--
+-- Name: assignment assignment_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.assignment
+    ADD CONSTRAINT assignment_pkey PRIMARY KEY (block);
+
+
+--
+-- Name: audit audit_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (line);
+
+
+--
+-- Name: event event_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.event
+    ADD CONSTRAINT event_pkey PRIMARY KEY (experiment, start);
+
+
+--
+-- Name: experiment experiment_name_key; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.experiment
+    ADD CONSTRAINT experiment_name_key UNIQUE (name);
+
+
+--
+-- Name: experiment experiment_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.experiment
+    ADD CONSTRAINT experiment_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: key key_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.key
+    ADD CONSTRAINT key_pkey PRIMARY KEY (id);
+
+
+--
+-- Name: lease lease_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.lease
+    ADD CONSTRAINT lease_pkey PRIMARY KEY ("only");
+
+
+--
+-- Name: redeemed redeemed_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.redeemed
+    ADD CONSTRAINT redeemed_pkey PRIMARY KEY (experiment, arm, start, part);
+
+
+--
+-- Name: release release_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.release
+    ADD CONSTRAINT release_pkey PRIMARY KEY (experiment, batch);
+
+
+--
+-- Name: report report_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.report
+    ADD CONSTRAINT report_pkey PRIMARY KEY (experiment, arm, number);
+
+
+--
+-- Name: segment segment_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.segment
+    ADD CONSTRAINT segment_pkey PRIMARY KEY (experiment, arm, start);
+
+
+--
+-- Name: traffic traffic_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.traffic
+    ADD CONSTRAINT traffic_pkey PRIMARY KEY (experiment, hour);
+
+
+--
+-- Name: writer writer_pkey; Type: CONSTRAINT; Schema: sotto; Owner: -
+--
+
+ALTER TABLE ONLY sotto.writer
+    ADD CONSTRAINT writer_pkey PRIMARY KEY ("only");
+
+
+--
+-- Name: assigned; Type: INDEX; Schema: sotto; Owner: -
+--
+
+CREATE INDEX assigned ON sotto.assignment USING btree (experiment);
+
+
+--
+-- PostgreSQL database dump complete
+--
+
+
