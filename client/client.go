@@ -87,7 +87,7 @@ type Unit struct {
 type Decision struct {
 	Token      string          // to report with; empty if the decision does not count
 	Arm        string          // its name
-	Value      json.RawMessage // of the arm, as it was declared
+	Value      json.RawMessage // of the arm, as it was declared; its name if it has none
 	Propensity float64         // the probability with which it was drawn
 	Expires    time.Time       // until when a reward counts; zero without a Token
 	ActivateBy time.Time       // until when Activate must be called; zero if it counts at once

@@ -123,7 +123,8 @@ type LiveMetric struct {
 	Budget          privacy.Budget // what one unit may lose by it, of the kind of the experiment's
 }
 
-// A LiveArm is what a decision gives: its name, and a value of any JSON type, null if there is none.
+// A LiveArm is what a decision gives: its name, and a value of any JSON type, null if there is none,
+// and then decisions have the name as the value.
 type LiveArm struct {
 	Name  string
 	Value json.RawMessage

@@ -22,12 +22,16 @@ type arms struct {
 	play     *play.Live // nil before it has begun
 	answer   func() int // of an identification rule, else nil
 	fallback int
+	values   []json.RawMessage // by arm, what decisions give as its value
 	info     []ArmInfo
 	metrics  [][]float64 // by metric and arm
 }
 
 func newArms(x *live) *arms {
 	g := &arms{x: x, info: make([]ArmInfo, len(x.decl.Arms))}
+	for _, a := range x.decl.Arms {
+		g.values = append(g.values, valueOf(a))
+	}
 	g.fallback = max(0, slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool {
 		return a.Name == x.decl.Fallback
 	}))
@@ -35,6 +39,16 @@ func newArms(x *live) *arms {
 		g.metrics = append(g.metrics, make([]float64, len(x.decl.Arms)))
 	}
 	return g
+}
+
+// valueOf is what who is given an arm is shown: its name, if none was declared. A visitor who was
+// shown something else, such as a default of the caller's, would be counted for this arm all the same.
+func valueOf(a experiment.LiveArm) json.RawMessage {
+	if len(a.Value) > 0 && string(a.Value) != "null" {
+		return a.Value
+	}
+	name, _ := json.Marshal(a.Name) // a string always can be
+	return name
 }
 
 // armsConfig is a play of what was declared, but for its epoch, and how its rule says its answer,
@@ -183,8 +197,7 @@ func (g *arms) instead() int {
 
 // give is an arm that does not count.
 func (g *arms) give(arm int, why Reason) Decision {
-	a := g.x.decl.Arms[arm]
-	return Decision{Arm: arm, Name: a.Name, Value: a.Value, Propensity: 1, Reason: why}
+	return Decision{Arm: arm, Name: g.x.decl.Arms[arm].Name, Value: g.values[arm], Propensity: 1, Reason: why}
 }
 
 // told is the decision of an assignment.

@@ -154,7 +154,7 @@ type Decision struct {
 	Report     *ReportTask
 	Arm        int
 	Name       string          // of the arm
-	Value      json.RawMessage // of the arm
+	Value      json.RawMessage // of the arm: its name, if it was declared without one
 	Propensity float64         // the probability that it had when it was made
 	Expires    time.Time       // when the window of its reward has passed; zero without a token
 	// ActivateBy is when it can be activated no more; zero where it counts at once.

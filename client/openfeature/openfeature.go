@@ -204,12 +204,12 @@ func (p *Provider) decide(ctx context.Context, flag string, flat of.FlattenedCon
 	return d.Value, of.ProviderResolutionDetail{Reason: reason, Variant: d.Arm, FlagMetadata: meta}
 }
 
-// value reads an arm's value, and is the default where it has none or there is no arm.
+// value reads an arm's value, and is the default where it is of another type or there is no arm.
 func value[T any](ctx context.Context, p *Provider, flag string, usual T, flat of.FlattenedContext) (T,
 	of.ProviderResolutionDetail) {
 	raw, detail := p.decide(ctx, flag, flat)
 	v := usual
-	if len(raw) > 0 && !bytes.Equal(raw, []byte("null")) && json.Unmarshal(raw, &v) != nil {
+	if detail.Variant != "" && (bytes.Equal(raw, []byte("null")) || json.Unmarshal(raw, &v) != nil) {
 		// The default is shown, so that an event must not be this arm's reward.
 		return usual, of.ProviderResolutionDetail{Reason: of.ErrorReason,
 			ResolutionError: of.NewTypeMismatchResolutionError(fmt.Sprintf("the value of arm %q is no %T",

@@ -123,7 +123,7 @@ func TestEvaluate(t *testing.T) {
 	arms := map[string]any{"red": "#c00", "blue": "#00c", "no": false, "yes": true, "small": 1.5, "large": 2.5,
 		"few": int64(9007199254740993), "many": int64(12),
 		"plain": map[string]any{"font": "serif", "size": 3.0}, "loud": []any{1.0, "x"},
-		"a": "usual", "b": "usual"}
+		"a": "a", "b": "b"} // of "silent", whose arms have no value: their names
 	for i := range 6 {
 		who := unit(fmt.Sprint("visitor ", i%3))
 		check := func(value any, d of.EvaluationDetails, err error) {
@@ -149,8 +149,10 @@ func TestEvaluate(t *testing.T) {
 		check(v4.Value, v4.EvaluationDetails, err)
 		v5, err := c.ObjectValueDetails(ctx, "style", nil, who)
 		check(v5.Value, v5.EvaluationDetails, err)
-		v6, err := c.StringValueDetails(ctx, "silent", "usual", who) // the default, and which arm
+		v6, err := c.StringValueDetails(ctx, "silent", "usual", who)
 		check(v6.Value, v6.EvaluationDetails, err)
+		v7, err := c.ObjectValueDetails(ctx, "silent", nil, who)
+		check(v7.Value, v7.EvaluationDetails, err)
 	}
 	if d, err := c.FloatValueDetails(ctx, "free", 0, of.NewTargetlessEvaluationContext(nil)); err != nil ||
 		d.Reason != of.SplitReason {
@@ -224,6 +226,32 @@ func TestEvaluationErrors(t *testing.T) {
 		if _, err := sotto.New(fine, bad); !errors.Is(err, client.ErrRequest) {
 			t.Errorf("%+v: %v", bad, err)
 		}
+	}
+}
+
+// Where a service sends no value the default is shown, which is an error: no event is the arm's reward.
+func TestNoValue(t *testing.T) {
+	s := newService(t)
+	asked := 0
+	s.Before(func(w http.ResponseWriter, r *http.Request) bool {
+		asked++
+		if !strings.HasSuffix(r.URL.Path, "/decisions") {
+			t.Errorf("%s is asked", r.URL.Path)
+		}
+		_, _ = io.WriteString(w, []string{`{"decision": "token", "arm": "a", "value": null, "reason": "split"}`,
+			`{"decision": "token", "arm": "a", "reason": "split"}`}[asked%2])
+		return true
+	})
+	c := s.sdk(sotto.Config{})
+	for range 2 {
+		d, err := c.ObjectValueDetails(t.Context(), "silent", "usual", unit("ann"))
+		if err == nil || d.Value != "usual" || d.ErrorCode != of.TypeMismatchCode {
+			t.Errorf("%+v, %v", d, err)
+		}
+		c.Track(t.Context(), "silent", unit("ann"), of.NewTrackingEventDetails(1))
+	}
+	if err := s.provider.ShutdownWithContext(t.Context()); err != nil || asked != 2 {
+		t.Error(err, asked)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // OpenFeature's clients for servers and for pages, as their authors publish them, evaluate strings,
-// booleans, numbers and objects, ask for all flags again with the ETag, see a winner as STATIC and
+// booleans, numbers, objects and arms without a value, ask for all flags again with the ETag, see a winner as STATIC and
 // what is paused as DISABLED, and are told what is wrong. testdata/npm/clients.mjs has it all.
 func TestOpenFeatureClients(t *testing.T) {
 	node := testneeds.Program(t, "node")
@@ -31,6 +31,7 @@ func TestOpenFeatureClients(t *testing.T) {
 		"color": `[{name: red, value: "#c00"}, {name: blue, value: "#00c"}]`,
 		"on":    `[{name: "no", value: false}, {name: "yes", value: true}]`,
 		"size":  `[{name: small, value: 1.5}, {name: large, value: 2}]`,
+		"bare":  `[classic, {name: onepage}]`,
 		"style": `[{name: plain, value: {font: serif, size: 3}}, {name: loud, value: {font: sans, size: 9}}]`,
 	} {
 		w.want(201, "POST", "/v1/experiments", fmt.Sprintf("name: %s\narms: %s\n%s", name, arms,

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,7 +17,7 @@ import (
 // arm the variant; the decision to report on is in the metadata.
 type flagJSON struct {
 	Key      string          `json:"key,omitempty"`
-	Value    json.RawMessage `json:"value,omitempty"` // left out where the arm has none
+	Value    json.RawMessage `json:"value,omitempty"` // left out of errors alone
 	Variant  string          `json:"variant,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Metadata map[string]any  `json:"metadata,omitempty"`
@@ -99,11 +98,8 @@ func (f *front) evaluate(r *http.Request, name string, ask serve.Ask) *flagJSON 
 		p := problemOf(err)
 		return &flagJSON{Key: name, Code: "GENERAL", Details: p.Detail, status: p.Status}
 	}
-	out := &flagJSON{Key: name, Variant: d.Name, Reason: flagReasons[d.Reason],
+	out := &flagJSON{Key: name, Value: d.Value, Variant: d.Name, Reason: flagReasons[d.Reason],
 		Metadata: map[string]any{"propensity": d.Propensity}, status: http.StatusOK}
-	if !bytes.Equal(d.Value, []byte("null")) {
-		out.Value = d.Value
-	}
 	if d.Token != "" {
 		out.Metadata["decision"] = d.Token
 		out.Metadata["expires_at"] = d.Expires.UTC().Format(time.RFC3339Nano)

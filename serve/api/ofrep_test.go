@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"reflect"
 	"strings"
@@ -219,5 +220,47 @@ func TestOFREPFlags(t *testing.T) {
 			bad.ErrorCode != want || bad.Key != "" {
 			t.Errorf("%s: %+v, %v", body, bad, err)
 		}
+	}
+}
+
+// Who is given an arm that was declared without a value is shown its name, whatever asks and in every
+// state: a caller's default in its place would be counted for an arm that nobody saw. What was
+// declared stays as it was, since its hash is in the transcript.
+func TestArmWithoutValue(t *testing.T) {
+	w := newWorld(t)
+	const one = "/v1/experiments/bare"
+	info := w.want(201, "POST", "/v1/experiments", "name: bare\narms: [a<b, {name: onepage}, {name: third, value: null}]\n"+
+		shop[strings.Index(shop, "policy:"):])
+	if !strings.Contains(info, `"arms":[{"name":"a\u003cb","value":null},{"name":"onepage","value":null},`+
+		`{"name":"third","value":null}]`) {
+		t.Error(info)
+	}
+	check := func(state string) {
+		t.Helper()
+		for i := range 12 {
+			ask := fmt.Sprintf(`{"context":{"targetingKey":"%s %d"}}`, state, i)
+			var flag flagSeen
+			if err := json.Unmarshal([]byte(w.want(200, "POST", oneFlag+"bare", ask)), &flag); err != nil ||
+				flag.Value != flag.Variant || flag.Variant == "" {
+				t.Errorf("%s: %+v, %v", state, flag, err)
+			}
+			var all struct{ Flags []flagSeen }
+			if err := json.Unmarshal([]byte(w.want(200, "POST", allFlags, ask)), &all); err != nil ||
+				state != "draft" && !reflect.DeepEqual(all.Flags, []flagSeen{flag}) {
+				t.Errorf("%s: %+v, alone %+v, %v", state, all, flag, err)
+			}
+			for _, asked := range []string{fmt.Sprintf(`{"unit":"%s %d"}`, state, i), `{"force":"third"}`} {
+				var d struct{ Arm, Value string }
+				if err := json.Unmarshal([]byte(w.want(200, "POST", one+"/decisions", asked)), &d); err != nil ||
+					d.Value != d.Arm || d.Arm == "" {
+					t.Errorf("%s: %+v, %v", state, d, err)
+				}
+			}
+		}
+	}
+	check("draft")
+	for _, do := range []string{"start", "pause", "resume", "stop"} {
+		w.want(200, "POST", one+"/"+do, "")
+		check(do)
 	}
 }

@@ -220,6 +220,31 @@ func TestNewIsChecked(t *testing.T) {
 	}
 }
 
+// Values of arms have a field of the form: text, or JSON. Without one an arm is shown by its name.
+func TestNewWithValues(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	arms := "red\nblue\nx = y\nsmall\nbare"
+	b.want(303, "POST", "/new", shopForm("arms", arms, "do", "create", "values", "\r\n blue = #00c: {\"x\" # \r\n\r\n"+
+		"red={\"a\":[1,null,\"\\ud83d\\ude00\\/\"],\"b\":{}}\nx = y = \"3\"\nsmall = 1.50"))
+	for arm, want := range map[string]string{"blue": `"#00c: {\"x\" #"`, "red": `{"a":[1,null,"😀/"],"b":{}}`,
+		"x = y": `"3"`, "small": "1.50", "bare": `"bare"`} {
+		got := w.want(200, "POST", "/v1/experiments/shop/decisions", fmt.Sprintf(`{"force":%q}`, arm))
+		if !strings.Contains(got, `"value":`+want+`,`) {
+			t.Errorf("%s: %s, want %s", arm, got, want)
+		}
+	}
+	for values, line := range map[string]int{"#c00": 1, "red = 1\n\nredder = 2": 3, "blue =": 1,
+		"red = 1\nblue = 2\nred = 3": 3, "= 3": 1, "blue = " + strings.Repeat("x", 1<<16+1): 0} {
+		page := b.want(400, "POST", "/new", shopForm("values", values, "do", "create"))
+		_, field, _ := strings.Cut(page, `id="values-error">`)
+		if said, _, _ := strings.Cut(field, "<"); line > 0 && !strings.HasPrefix(said, fmt.Sprintf("line %d ", line)) ||
+			line == 0 && !strings.Contains(said, "65536") {
+			t.Errorf("%.20q: %q", values, said)
+		}
+	}
+}
+
 // Keys are made, shown once, and revoked when their name was typed.
 func TestKeysByForm(t *testing.T) {
 	w := newWorld(t)

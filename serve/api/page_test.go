@@ -27,6 +27,8 @@ func TestPage(t *testing.T) {
 	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "shop", "off", 1))
 	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "shop", "some", 1)+"only: {country: [NL]}\n")
 	w.want(200, "POST", "/v1/experiments/some/start", "")
+	w.want(201, "POST", "/v1/experiments", "name: bare\narms: [classic, onepage]\n"+shop[strings.Index(shop, "policy:"):])
+	w.want(200, "POST", "/v1/experiments/bare/start", "")
 	sign, key := w.keyWith(serve.ScopeSign), w.keyWith(browserScopes)
 	type request struct{ path, body, mode, origin string }
 	var mu sync.Mutex
@@ -84,6 +86,7 @@ func TestPage(t *testing.T) {
 		fmt.Sprintf("%s %s split %s shop", ann.Arm,
 			map[string]string{"red": "#c00", "blue": "[object Object]"}[ann.Arm],
 			*ann.Decision),
+		true, // an arm without a value is shown by its name
 		true, true,
 		"red disabled null false",
 		"split", "default",

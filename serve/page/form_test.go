@@ -14,6 +14,8 @@ func FuzzNewForm(f *testing.F) {
 	good := url.Values{"name": {"shop"}, "arms": {"red\nblue"}, "policy": {"dp-klucb"}, "epsilon": {"1"},
 		"unit": {"person"}, "window": {"1m"}, "description": {"a: \"b\" # \u2028 '"}}
 	f.Add(good.Encode())
+	good.Set("values", "blue = #00c\nred = {\"a\": [1, null, \"\\ud83d\\ude00\"]}")
+	f.Add(good.Encode())
 	good.Set("unit", "person}\nwebhook: \"https://evil.example\"")
 	f.Add(good.Encode())
 	good.Set("epsilon", "0x1p-2")

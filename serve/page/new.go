@@ -69,8 +69,8 @@ func (n NewForm) field(name, label, hint string) Field {
 
 // newFields are those of the form, and the keys of the declaration whose errors are theirs.
 var newFields = []struct{ name, key string }{
-	{"name", "name"}, {"description", "description"}, {"arms", "arms"}, {"policy", "policy"}, {"risk", "risk"},
-	{"horizon", "horizon"}, {"epsilon", "budget"}, {"unit", "unit.of"}, {"assignments", "unit.assignments"},
+	{"name", "name"}, {"description", "description"}, {"values", "arms.value"}, {"arms", "arms"},
+	{"policy", "policy"}, {"risk", "risk"}, {"horizon", "horizon"}, {"epsilon", "budget"}, {"unit", "unit.of"}, {"assignments", "unit.assignments"},
 	{"low", "reward.range"}, {"high", ""}, {"default", "reward.default"}, {"window", "window"},
 	{"floor", "floor"}, {"traffic", "traffic"}, {"public", "public"},
 }
@@ -165,18 +165,70 @@ func checkFields(f map[string]string) error {
 	if x, _ := strconv.ParseFloat(f["epsilon"], 64); x <= 0 {
 		return wrong("epsilon", "must be above 0")
 	}
-	switch f["public"] {
-	case "", "on":
-		return nil
+	if f["public"] != "" && f["public"] != "on" {
+		return wrong("public", "must be on or not there")
 	}
-	return wrong("public", "must be on or not there")
+	_, err := valuesOf(f)
+	return err
 }
 
-// fieldOf is the field of the form for a key of the declaration.
+// armsOf are the names of the arms.
+func armsOf(f map[string]string) (out []string) {
+	for line := range strings.Lines(f["arms"]) {
+		if arm := strings.TrimSpace(line); arm != "" {
+			out = append(out, arm)
+		}
+	}
+	return out
+}
+
+// valuesOf are the values of arms, by their names: of lines such as red = #c00. A value that is JSON
+// is that, and what is not is text.
+func valuesOf(f map[string]string) (map[string]any, error) {
+	out, arms, number := map[string]any{}, armsOf(f), 0
+	for line := range strings.Lines(f["values"]) {
+		line = strings.TrimSpace(line)
+		if number++; line == "" {
+			continue
+		}
+		text := ""
+		at := slices.IndexFunc(arms, func(a string) (ok bool) { // whose name may have = in it
+			rest, ok := strings.CutPrefix(line, a)
+			if ok {
+				text, ok = strings.CutPrefix(strings.TrimSpace(rest), "=")
+			}
+			return ok
+		})
+		if text = strings.TrimSpace(text); at < 0 || text == "" {
+			return nil, wrong("values", "line %d must be the name of an arm, =, and its value, such as red = #c00",
+				number)
+		}
+		if _, twice := out[arms[at]]; twice {
+			return nil, wrong("values", "line %d gives a value to an arm that has one", number)
+		}
+		out[arms[at]] = valueOf(text)
+	}
+	return out, nil
+}
+
+func valueOf(text string) (v any) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if !json.Valid([]byte(text)) || d.Decode(&v) != nil {
+		return text
+	}
+	return v
+}
+
+// fieldOf is the field of the form for a key of the declaration, whichever arm's it is.
 func fieldOf(key string) string {
+	if list, rest, ok := strings.Cut(key, "["); ok {
+		_, rest, _ = strings.Cut(rest, "]")
+		key = list + rest
+	}
 	at := slices.IndexFunc(newFields, func(f struct{ name, key string }) bool {
 		rest, ok := strings.CutPrefix(key, f.key)
-		return f.key != "" && ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+		return f.key != "" && ok && (rest == "" || rest[0] == '.')
 	})
 	switch {
 	case at >= 0:
@@ -189,14 +241,14 @@ func fieldOf(key string) string {
 	return ""
 }
 
-// textOf is the declaration of fields whose numbers were checked, in YAML.
+// textOf is the declaration of fields that were checked, in YAML.
 func textOf(f map[string]string) string {
 	var out strings.Builder
-	quoted := func(s string) string {
+	quoted := func(v any) string {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(s) // a string of JSON is one of YAML
+		_ = e.Encode(v) // what is JSON is YAML
 		return strings.TrimSpace(b.String())
 	}
 	or := func(name, instead string) string {
@@ -211,8 +263,11 @@ func textOf(f map[string]string) string {
 		add("description: %s", quoted(f["description"]))
 	}
 	add("arms:")
-	for line := range strings.Lines(f["arms"]) {
-		if arm := strings.TrimSpace(line); arm != "" {
+	values, _ := valuesOf(f) // that were checked
+	for _, arm := range armsOf(f) {
+		if v, ok := values[arm]; ok {
+			add("  - {name: %s, value: %s}", quoted(arm), quoted(v))
+		} else {
 			add("  - %s", quoted(arm))
 		}
 	}

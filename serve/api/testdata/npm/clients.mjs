@@ -1,5 +1,5 @@
 // OpenFeature's own clients ask a running service. TestOpenFeatureClients starts it, with the
-// experiments color, on, size, style and some running, and says where it is by the environment.
+// experiments color, on, size, bare, style and some running, and says where it is by the environment.
 import assert from 'node:assert/strict';
 import { OFREPProvider } from '@openfeature/ofrep-provider';
 import { OFREPWebProvider } from '@openfeature/ofrep-web-provider';
@@ -11,6 +11,7 @@ const arms = {
   color: { red: '#c00', blue: '#00c' },
   on: { no: false, yes: true },
   size: { small: 1.5, large: 2 },
+  bare: { classic: 'classic', onepage: 'onepage' }, // declared without values
   style: { plain: { font: 'serif', size: 3 }, loud: { font: 'sans', size: 9 } },
 };
 const done = [];
@@ -45,6 +46,7 @@ const evaluate = (flag, context, client = server) => ({
   color: () => client.getStringDetails('color', 'none', context),
   on: () => client.getBooleanDetails('on', false, context),
   size: () => client.getNumberDetails('size', 0, context),
+  bare: () => client.getStringDetails('bare', 'none', context),
   style: () => client.getObjectDetails('style', {}, context),
 })[flag]();
 
