@@ -140,34 +140,47 @@ func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // flags evaluates all experiments that are not drafts and not archived, and that are sticky or whose
 // decisions count when they are activated: clients ask for all of them again and again, which would
-// be a decision that counts of the others each time.
+// be a decision that counts of the others each time. Those that the key or the signature of the unit
+// is not good for are left out; a signature that is good for none is refused.
 func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 	ask, bad := target(w, r)
-	cookie := ""
-	if bad == nil {
-		var err error
-		if cookie, err = f.targeted(r, serve.AnyExperiment, &ask); err != nil {
-			return nil, err
-		}
-	}
-	if bad == nil && ask.Unit == "" {
-		bad = &flagJSON{Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
-			Details: "context.targetingKey must name the unit"}
-	}
 	if bad != nil {
 		f.send(w, bad)
+		return nil, nil
+	}
+	everywhere := ask
+	cookie, unsigned := f.targeted(r, serve.AnyExperiment, &everywhere)
+	switch {
+	case errors.Is(unsigned, serve.ErrSignature): // it may be for some
+	case unsigned != nil:
+		return nil, unsigned
+	case everywhere.Unit == "":
+		f.send(w, &flagJSON{Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
+			Details: "context.targetingKey must name the unit"})
 		return nil, nil
 	}
 	out := struct {
 		Flags []*flagJSON `json:"flags"`
 	}{[]*flagJSON{}}
 	k, _ := serve.By(r.Context())
+	refused := unsigned
 	for _, x := range f.Engine.List(r.Context()) {
-		if d := x.Experiment; d.Contextual != nil || d.Gathering().On() || !k.For(d.Name) ||
-			d.Free && d.Activation() == 0 || x.State == serve.Draft || x.State == serve.Archived {
+		d, here := x.Experiment, everywhere
+		if !k.For(d.Name) {
 			continue
 		}
-		one := f.evaluate(r, x.Experiment.Name, ask)
+		if unsigned != nil {
+			here = ask
+			if _, err := f.targeted(r, d.Name, &here); err != nil {
+				continue
+			}
+			refused = nil
+		}
+		if d.Contextual != nil || d.Gathering().On() || d.Free && d.Activation() == 0 ||
+			x.State == serve.Draft || x.State == serve.Archived {
+			continue
+		}
+		one := f.evaluate(r, d.Name, here)
 		if one.status >= http.StatusInternalServerError {
 			f.send(w, one)
 			return nil, nil
@@ -176,6 +189,9 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 			bake(w, cookie)
 			cookie = ""
 		}
+	}
+	if refused != nil {
+		return nil, refused
 	}
 	b, err := json.Marshal(out)
 	if err != nil {

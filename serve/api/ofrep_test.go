@@ -6,8 +6,13 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/client"
+	"github.com/sotto-dp/sotto/serve"
 )
 
 // A flagSeen is what OpenFeature's clients read.
@@ -262,5 +267,56 @@ func TestArmWithoutValue(t *testing.T) {
 	for _, do := range []string{"start", "pause", "resume", "stop"} {
 		w.want(200, "POST", one+"/"+do, "")
 		check(do)
+	}
+}
+
+// All flags of a page are those that its key and its visitor's signature are good for. A signature
+// that is good for none is refused, whoever it names.
+func TestOFREPFlagsOfSome(t *testing.T) {
+	w := ofrepWorld(t)
+	sign := w.keyWith(serve.ScopeSign)
+	keyOf := func(experiment string) string {
+		secret, _, err := w.engine.NewKeyFor(t.Context(), experiment, "page", browserScopes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret
+	}
+	soon := w.clock.Now().Add(time.Minute)
+	for _, x := range []struct {
+		key, signedFor string
+		until          time.Time
+		status         int
+		want           []string
+	}{
+		{"", "*", soon, 200, []string{"given-up", "paused", "shop", "won"}},
+		{"", "shop", soon, 200, []string{"shop"}},
+		{"", "won", soon, 200, []string{"won"}},
+		{"shop", "shop", soon, 200, []string{"shop"}},
+		{"shop", "*", soon, 200, []string{"shop"}},
+		{"", "draft", soon, 200, nil}, // it is good, and there is nothing yet
+		{"won", "shop", soon, 403, nil},
+		{"", "none", soon, 403, nil},
+		{"", "shop", w.clock.Now(), 403, nil},
+	} {
+		w.key = keyOf(x.key)
+		ask := fmt.Sprintf(`{"context": {"targetingKey": %q}}`, client.SignUnit(sign, x.signedFor, "ann", x.until))
+		out := w.ask("POST", allFlags, ask)
+		var all struct{ Flags []flagSeen }
+		if err := json.Unmarshal(out.Body.Bytes(), &all); err != nil || out.Code != x.status {
+			t.Errorf("%+v: %d %s, %v", x, out.Code, out.Body, err)
+		}
+		var got []string
+		for _, f := range all.Flags {
+			got = append(got, f.Key)
+			var one flagSeen
+			if err := json.Unmarshal([]byte(w.want(200, "POST", oneFlag+f.Key, ask)), &one); err != nil ||
+				!reflect.DeepEqual(one, f) {
+				t.Errorf("%+v: %+v, alone %+v, %v", x, f, one, err)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, x.want) {
+			t.Errorf("%+v: %q", x, got)
+		}
 	}
 }

@@ -30,7 +30,6 @@ const browserScopes = serve.ScopeBrowser | serve.ScopeDecide | serve.ScopeReward
 func spy(t *testing.T, w *world, sign string, others string) (got []string) {
 	t.Helper()
 	soon := w.clock.Now().Add(time.Minute)
-	token := client.SignUnit(sign, "shop", "ann", soon)
 	for name, try := range map[string]struct{ path, body string }{
 		"names her":                 {"/v1/experiments/shop/decisions", `{"unit": "ann"}`},
 		"names nobody, without TLS": {"/v1/experiments/shop/decisions", ``},
@@ -46,8 +45,8 @@ func spy(t *testing.T, w *world, sign string, others string) (got []string) {
 			client.SignUnit(sign, "shop", "ann", w.clock.Now()))},
 		"names her to OpenFeature": {"/ofrep/v1/evaluate/flags/shop", `{"context": {"targetingKey": "ann"}}`},
 		"asks for all flags":       {"/ofrep/v1/evaluate/flags", `{"context": {"targetingKey": "ann"}}`},
-		"asks for all with one of shop": {"/ofrep/v1/evaluate/flags",
-			fmt.Sprintf(`{"context": {"targetingKey": %q}}`, token)},
+		"asks for all with one of no experiment": {"/ofrep/v1/evaluate/flags",
+			fmt.Sprintf(`{"context": {"targetingKey": %q}}`, client.SignUnit(sign, "other", "ann", soon))},
 	} {
 		known := w.ask("POST", try.path, try.body)
 		if known.Code == 200 {
