@@ -85,6 +85,7 @@ for (const [code, flag, context] of [
   assert.equal(d.errorCode, code, `${flag}: ${d.errorMessage}`);
   assert.equal(d.value, 'usual');
   assert.equal(d.reason, 'ERROR');
+  assert.equal(d.flagMetadata.decision, undefined, 'who saw the default would report');
 }
 await OpenFeature.setProviderAndWait('stranger', provider([['X-API-Key', 'sotto_wrong']]));
 const refused = await OpenFeature.getClient('stranger').getStringDetails('color', 'usual',
@@ -111,6 +112,9 @@ const page = Web.getClient('page');
 for (const flag of Object.keys(arms)) {
   assert.deepEqual(evaluate(flag, undefined, page), seen[`${flag} ann`], 'a page sees another arm');
 }
+const other = page.getBooleanDetails('bare', false); // its value is text
+assert.deepEqual([other.value, other.errorCode], [false, ErrorCode.TYPE_MISMATCH]);
+assert.equal(typeof other.flagMetadata.decision, 'string'); // of an arm that is not shown: see docs/clients.md
 await until('a 304', () => answers.filter((a) => a.status === 304).length >= 2);
 assert.equal(answers[0].status, 200);
 assert.equal(answers[0].ifNoneMatch, null);
