@@ -237,8 +237,24 @@ func (e *Engine) setKey(row store.Record) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.keys = slices.DeleteFunc(slices.Clone(e.keys), func(r store.Record) bool { return r.ID == row.ID })
-	e.keys = append(e.keys, row)
+	e.setKeys(append(slices.DeleteFunc(slices.Clone(e.keys), func(r store.Record) bool {
+		return r.ID == row.ID
+	}), row))
+}
+
+// setKeys puts keys in the place of those that were; e.mu is locked.
+func (e *Engine) setKeys(keys []store.Record) {
+	e.keys = keys
+	close(e.rekeyed)
+	e.rekeyed = make(chan struct{})
+}
+
+// KeysChanged is closed when a key is made or revoked next: for answers that last, whose reader must
+// not outlast the key.
+func (e *Engine) KeysChanged() <-chan struct{} {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.rekeyed
 }
 
 // Keys are all keys that there are and were.

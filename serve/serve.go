@@ -206,6 +206,8 @@ type Engine struct {
 	byName map[string]*live
 	nextID int64
 	keys   []store.Record
+	// closed, and another put in its place, when keys become others
+	rekeyed chan struct{}
 	// signs the names of browsers' units
 	cookies []byte
 
@@ -273,7 +275,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.hook == nil {
 		cfg.hook = func(string) {}
 	}
-	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), rekeyed: make(chan struct{})}
 	e.clock.own, e.clock.from = own, cfg.Clock()
 	e.clock.base.Store(e.clock.from.UnixMilli())
 	st, err := cfg.Store(ctx)

@@ -264,7 +264,8 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 		e.hurry(x)
 	}
 	e.mu.Lock()
-	e.byName, e.nextID, e.keys, e.reading = all, next, opened.Keys, st
+	e.byName, e.nextID, e.reading = all, next, st
+	e.setKeys(opened.Keys)
 	e.cookies = keyFor(opened.Secret[:], nil, "cookies")
 	e.mu.Unlock()
 	e.store = st

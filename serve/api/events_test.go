@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +202,83 @@ func TestEvents(t *testing.T) {
 			t.Errorf("a revoked key is sent %q", got)
 		}
 		stop()
+	})
+}
+
+// Events of a private experiment end in the instant in which their key is revoked, also those of a
+// login, and nobody else's: neither those of another key, nor of an experiment that everybody may see.
+func TestEventsOfRevokedKey(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("TestEventsEnd has the races")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		disk := store.NewMemory()
+		e, err := serve.Open(t.Context(), serve.Config{Store: disk.Open, Curator: seeded})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := Handler(Config{Engine: e})
+		defer func() { h.(*front).pages.Close(); _ = e.Close() }()
+		for _, text := range []string{strings.Replace(shop, "public: true", "public: false", 1),
+			strings.Replace(shop, "name: shop", "name: open", 1)} {
+			if err := e.Create(t.Context(), *mustParse(t, text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		newKey := func() (string, int64) {
+			secret, k, err := e.NewKey(t.Context(), "reader", serve.ScopeRead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return secret, k.ID
+		}
+		key, id := newKey()
+		other, _ := newKey()
+		session, _ := e.Session(key)
+		ended := map[string]bool{}
+		var mu sync.Mutex
+		ctx, stop := context.WithCancel(t.Context())
+		for name, x := range map[string][3]string{
+			"a key":              {"shop", "X-API-Key", key},
+			"a login":            {"shop", "Cookie", "sotto_session=" + session},
+			"another key":        {"shop", "X-API-Key", other},
+			"what all may see":   {"open", "X-API-Key", key},
+			"a login, of public": {"open", "Cookie", "sotto_session=" + session},
+		} {
+			r := httptest.NewRequestWithContext(ctx, "GET", "/experiments/"+x[0]+"/events", nil)
+			r.Header.Set(x[1], x[2])
+			go func() {
+				h.ServeHTTP(&watcher{header: http.Header{}}, r)
+				mu.Lock()
+				defer mu.Unlock()
+				ended[name] = true
+			}()
+		}
+		check := func(when string, want map[string]bool) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !maps.Equal(ended, want) {
+				t.Errorf("%s these have ended: %v", when, ended)
+			}
+		}
+		time.Sleep(20 * time.Second) // it was asked a while ago whether they may
+		check("before", map[string]bool{})
+		newKey()
+		check("after another key was made", map[string]bool{})
+		from := time.Now()
+		if err := e.RevokeKey(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		check("then", map[string]bool{"a key": true, "a login": true})
+		if took := time.Since(from); took > time.Second/2 { // a commit waits for others
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(time.Minute)
+		check("a minute later", map[string]bool{"a key": true, "a login": true})
+		stop()
+		synctest.Wait()
 	})
 }
 

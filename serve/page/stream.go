@@ -38,7 +38,8 @@ const (
 	mostBytes  = 1 << 20
 	// writeWithin is how long a reader may take for an event.
 	writeWithin = 10 * time.Second
-	// askAgain is how often it is asked whether who has a page open may still read it.
+	// askAgain is how often it is asked whether who has a page open may still read it, though no key
+	// has changed: a login ends by itself.
 	askAgain = 15 * time.Second
 )
 
@@ -235,19 +236,33 @@ func (p *Pages) Events(w http.ResponseWriter, r *http.Request) error {
 	if !send([]byte("retry: 2000\n\n")) {
 		return nil
 	}
+	// A key that was revoked since the request was let in is seen here, and one that is from now on
+	// by the channel.
+	changed := p.cfg.Engine.KeysChanged()
 	asked := time.Now()
+	if !p.cfg.May(r) {
+		return nil
+	}
 	for {
+		var text []byte
+		open := true
 		select {
-		case text, ok := <-in.in:
-			if time.Since(asked) >= askAgain {
-				ok, asked = ok && p.cfg.May(r), time.Now()
-			}
-			if !ok || !send(text) {
-				return nil
-			}
+		case text, open = <-in.in:
+		case <-changed:
 		case <-p.ended:
 			return nil
 		case <-r.Context().Done():
+			return nil
+		}
+		select {
+		case <-changed:
+			changed, asked = p.cfg.Engine.KeysChanged(), time.Time{}
+		default:
+		}
+		if time.Since(asked) >= askAgain {
+			open, asked = open && p.cfg.May(r), time.Now()
+		}
+		if !open || len(text) > 0 && !send(text) {
 			return nil
 		}
 	}
