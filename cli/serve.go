@@ -341,6 +341,10 @@ func (c *serveCommand) admin(ctx context.Context, e *serve.Engine) (made string,
 	}
 	if _, err := e.AddKey(ctx, "of the admin key file", serve.ScopeAdmin,
 		string(bytes.TrimSpace(b))); err != nil {
+		if errors.Is(err, serve.ErrRevoked) {
+			return "", usagef("--admin-key-file: %s: %w: put another key into the file, or remove the file, and a "+
+				"key is made there", c.AdminKeyFile, err)
+		}
 		if errors.Is(err, serve.ErrKey) {
 			return "", usagef("--admin-key-file: %s: %w", c.AdminKeyFile, err)
 		}

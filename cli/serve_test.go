@@ -101,7 +101,7 @@ func (s *served) call(status int, method, path, body string) map[string]any {
 		s.t.Errorf("a reward is in the answer %s", b)
 	}
 	var out map[string]any
-	if err := json.Unmarshal(b, &out); err != nil {
+	if err := json.Unmarshal(b, &out); err != nil && status != http.StatusNoContent {
 		s.t.Fatalf("%s: %v", b, err)
 	}
 	return out
@@ -170,6 +170,38 @@ func TestServe(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != privateFile {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
+}
+
+// A key that was revoked does not come back by the file of --admin-key-file: the start is refused, and
+// says what to do, which is enough.
+func TestServeRevokedKeyFile(t *testing.T) {
+	dir, file := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "admin.key")
+	args := []string{"--data", dir, "--admin-key-file", file}
+	s := startServe(t, args...)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.key = strings.TrimSpace(string(b))
+	s.call(409, "DELETE", "/v1/keys/1", "")
+	s.call(204, "DELETE", "/v1/keys/1?last=true", "")
+	s.call(401, "GET", "/v1/keys", "")
+	s.stop()
+	_, errs := tryCommand(t, exitUsage, "", append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	if !strings.Contains(errs, "--admin-key-file: "+file+": ") || !strings.Contains(errs, "was revoked") ||
+		!strings.Contains(errs, "put another key into the file") || strings.Contains(errs, s.key) {
+		t.Error(errs)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	s = startServe(t, args...)
+	if b, err = os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	s.key = strings.TrimSpace(string(b))
+	s.call(200, "GET", "/v1/keys", "")
+	s.stop()
 }
 
 // The demonstration runs, and takes no experiments of real people.

@@ -98,6 +98,12 @@ func (s Scope) check(experiment string) error {
 // ErrKey: a key is too short, or named badly.
 var ErrKey = errors.New("key")
 
+// ErrRevoked: a key that was revoked is added again. It matches ErrKey.
+var ErrRevoked = fmt.Errorf("%w was revoked, and stays so", ErrKey)
+
+// ErrLastKey: without the key that is to be revoked, no other has the scope admin.
+var ErrLastKey = errors.New("the key is the last one of the scope admin")
+
 // A Key is what is known of a key, which is not the key: the store has its hash.
 type Key struct {
 	ID      int64
@@ -111,8 +117,8 @@ type Key struct {
 // For says whether a key is good for an experiment.
 func (k Key) For(experiment string) bool { return k.Experiment == "" || k.Experiment == experiment }
 
-// A stored key is its SHA-256, its scopes, when it was made, and the experiment that it is for, if
-// it is for one. It needs no slow hash: a key that NewKey makes has 192 random bits, and AddKey's
+// A stored key is its SHA-256, its scopes, none if it was revoked, when it was made, and the experiment
+// that it is for, if it is for one. It needs no slow hash: a key that NewKey makes has 192 random bits, and AddKey's
 // are the operator's to choose well.
 const keyBytes = sha256.Size + 1 + 8
 
@@ -142,7 +148,7 @@ func (e *Engine) NewKeyFor(ctx context.Context, experiment, name string, scopes 
 }
 
 // AddKey adds a key that was made elsewhere, of 32 to 256 characters. One that is there already
-// with these scopes stays as it is.
+// with these scopes stays as it is, and one that was revoked stays revoked: ErrRevoked.
 func (e *Engine) AddKey(ctx context.Context, name string, scopes Scope, secret string) (Key, error) {
 	return e.addKey(ctx, "", name, scopes, secret)
 }
@@ -171,15 +177,17 @@ func (e *Engine) addKey(ctx context.Context, experiment, name string, scopes Sco
 	var row store.Record
 	err := e.do(ctx, &job{
 		act: func(_ *live, c *store.Commit, now int64) error {
-			e.mu.RLock()
 			id := int64(1)
-			for _, r := range slices.Concat(e.keys, c.Keys) {
+			for _, r := range e.keysWith(c) {
 				id = max(id, r.ID+1)
-				if is := keyOf(r); isKey(r, hash) && is.Scopes == scopes && is.Experiment == experiment {
+				switch is := keyOf(r); {
+				case !isKey(r, hash):
+				case is.Scopes == 0:
+					return ErrRevoked
+				case is.Scopes == scopes && is.Experiment == experiment:
 					k = is
 				}
 			}
-			e.mu.RUnlock()
 			if k.ID != 0 {
 				return nil
 			}
@@ -191,7 +199,11 @@ func (e *Engine) addKey(ctx context.Context, experiment, name string, scopes Sco
 			note(ctx, c, Entry{Did: "make key", Experiment: experiment, With: name})
 			return nil
 		},
-		after: func() { e.setKey(row) },
+		after: func() {
+			if row.ID != 0 {
+				e.setKeys(row)
+			}
+		},
 	})
 	if err != nil {
 		return Key{}, err
@@ -199,26 +211,46 @@ func (e *Engine) addKey(ctx context.Context, experiment, name string, scopes Sco
 	return k, nil
 }
 
-// RevokeKey takes all its scopes from a key, at once and for good, and forgets its hash.
-func (e *Engine) RevokeKey(ctx context.Context, id int64) error {
-	var row store.Record
+// RevokeKey takes all its scopes from a key, at once and for good: its hash stays, so that it is known
+// when it is added again. What was added twice goes together. The last key with ScopeAdmin is left,
+// ErrLastKey: RevokeLastKey takes that too.
+func (e *Engine) RevokeKey(ctx context.Context, id int64) error { return e.revokeKey(ctx, id, false) }
+
+// RevokeLastKey is RevokeKey of a key that may be the last one with ScopeAdmin.
+func (e *Engine) RevokeLastKey(ctx context.Context, id int64) error {
+	return e.revokeKey(ctx, id, true)
+}
+
+func (e *Engine) revokeKey(ctx context.Context, id int64, last bool) error {
+	var gone []store.Record
 	return e.do(ctx, &job{
 		act: func(_ *live, c *store.Commit, _ int64) error {
-			e.mu.RLock()
-			defer e.mu.RUnlock()
-			at := slices.IndexFunc(e.keys, func(r store.Record) bool { return r.ID == id })
+			all := e.keysWith(c)
+			at := slices.IndexFunc(all, func(r store.Record) bool { return r.ID == id && len(r.Data) >= keyBytes })
 			if at < 0 {
 				return fmt.Errorf("key %d: %w", id, errNoKey)
 			}
-			row = e.keys[at]
-			data := make([]byte, len(row.Data))
-			copy(data[sha256.Size+1:], row.Data[sha256.Size+1:])
-			row.Data = data
-			c.Keys = append(c.Keys, row)
-			note(ctx, c, Entry{Did: "revoke key", With: row.Name})
+			hash := [sha256.Size]byte(all[at].Data)
+			takes, leaves := false, false // the scope admin
+			for _, r := range all {
+				admin := keyOf(r).Scopes&ScopeAdmin == ScopeAdmin
+				if !isKey(r, hash) {
+					leaves = leaves || admin
+					continue
+				}
+				takes = takes || admin
+				r.Data = slices.Clone(r.Data)
+				r.Data[sha256.Size] = 0
+				gone = append(gone, r)
+			}
+			if takes && !leaves && !last {
+				return ErrLastKey
+			}
+			c.Keys = append(c.Keys, gone...)
+			note(ctx, c, Entry{Did: "revoke key", With: all[at].Name})
 			return nil
 		},
-		after: func() { e.setKey(row) },
+		after: func() { e.setKeys(gone...) },
 	})
 }
 
@@ -230,20 +262,31 @@ type notFound string
 func (n notFound) Error() string      { return string(n) }
 func (notFound) Is(target error) bool { return target == ErrNotFound }
 
-// setKey makes a key known that is durable.
-func (e *Engine) setKey(row store.Record) {
-	if row.ID == 0 {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.setKeys(append(slices.DeleteFunc(slices.Clone(e.keys), func(r store.Record) bool {
-		return r.ID == row.ID
-	}), row))
+// keysWith are the keys as they are when a commit is durable.
+func (e *Engine) keysWith(c *store.Commit) []store.Record {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return withKeys(e.keys, c.Keys)
 }
 
-// setKeys puts keys in the place of those that were; e.mu is locked.
-func (e *Engine) setKeys(keys []store.Record) {
+// withKeys are keys with some that are new, or others by their ID now.
+func withKeys(keys, rows []store.Record) []store.Record {
+	out := slices.Clone(keys)
+	for _, row := range rows {
+		out = append(slices.DeleteFunc(out, func(r store.Record) bool { return r.ID == row.ID }), row)
+	}
+	return out
+}
+
+// setKeys makes keys known that are durable.
+func (e *Engine) setKeys(rows ...store.Record) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.changeKeys(withKeys(e.keys, rows))
+}
+
+// changeKeys puts keys in the place of those that were; e.mu is locked.
+func (e *Engine) changeKeys(keys []store.Record) {
 	e.keys = keys
 	close(e.rekeyed)
 	e.rekeyed = make(chan struct{})
@@ -280,7 +323,7 @@ func (e *Engine) who(hash [sha256.Size]byte) (k Key) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for _, r := range e.keys {
-		if isKey(r, hash) {
+		if isKey(r, hash) && keyOf(r).Scopes != 0 {
 			scopes := k.Scopes
 			k = keyOf(r)
 			k.Scopes |= scopes

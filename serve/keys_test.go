@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sotto-dp/sotto/serve/store"
@@ -72,6 +73,96 @@ func TestKeys(t *testing.T) {
 		b, err := os.ReadFile(f)
 		if err != nil || bytes.Contains(b, []byte(admin)) || bytes.Contains(b, []byte(shop)) {
 			t.Errorf("%s has a key, or %v", f, err)
+		}
+	}
+}
+
+// A key that was revoked stays so by its hash: added again it is refused, also after a restart and
+// with other scopes, and what was added twice is revoked as one.
+func TestRevokedKeyStaysRevoked(t *testing.T) {
+	cfg := Config{Store: store.SQLite(t.TempDir()), Clock: newClock().Now}
+	e := open(t, cfg)
+	file := strings.Repeat("k", 32)
+	if _, _, err := e.NewKey(t.Context(), "another", ScopeAdmin); err != nil {
+		t.Fatal(err)
+	}
+	reads, err := e.AddKey(t.Context(), "file", ScopeRead, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.AddKey(t.Context(), "file", ScopeAdmin, file); err != nil || e.May(file) != ScopeAdmin {
+		t.Fatal(err)
+	}
+	session, _ := e.Session(file)
+	if err := e.RevokeKey(t.Context(), reads.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"now", "after a restart"} {
+		for _, scopes := range []Scope{ScopeAdmin, ScopeRead, ScopeDecide} {
+			if _, err := e.AddKey(t.Context(), "file", scopes, file); !errors.Is(err, ErrRevoked) ||
+				!errors.Is(err, ErrKey) || strings.Contains(err.Error(), file) {
+				t.Errorf("%s, with %v: %v", when, scopes.Names(), err)
+			}
+		}
+		if k := e.Who(file); k != (Key{}) || e.Visitor(session) != (Key{}) {
+			t.Errorf("%s: %+v, %+v", when, k, e.Visitor(session))
+		}
+		for _, k := range e.Keys() {
+			if (k.Scopes == 0) != (k.Name == "file") {
+				t.Errorf("%s: %+v", when, k)
+			}
+		}
+		if err := e.RevokeKey(t.Context(), reads.ID); err != nil { // again, which changes nothing
+			t.Error(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = open(t, cfg)
+	}
+}
+
+// The last key that administers is revoked by who says that he means it alone, also where two are
+// revoked at once.
+func TestLastAdminKey(t *testing.T) {
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: newClock().Now})
+	var ids [2]int64
+	for i := range ids {
+		secret, k, err := e.NewKey(t.Context(), "admin", ScopeAdmin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// the same key with fewer scopes is no other one
+		if _, err := e.AddKey(t.Context(), "admin, to read", ScopeRead, secret); err != nil {
+			t.Fatal(err)
+		}
+		ids[i] = k.ID
+	}
+	if _, _, err := e.NewKey(t.Context(), "all but manage", ScopeDecide|ScopeReward|ScopeRead|ScopeMetrics); err != nil {
+		t.Fatal(err)
+	}
+	var errs [2]error
+	var both sync.WaitGroup
+	for i, id := range ids {
+		both.Go(func() { errs[i] = e.RevokeKey(t.Context(), id) })
+	}
+	both.Wait()
+	left := 0
+	if errs[0] == nil {
+		left = 1
+	}
+	if errs[1-left] != nil || !errors.Is(errs[left], ErrLastKey) {
+		t.Fatalf("%v", errs)
+	}
+	if err := e.RevokeKey(t.Context(), ids[1-left]); err != nil { // which was revoked before
+		t.Error(err)
+	}
+	if err := e.RevokeLastKey(t.Context(), ids[left]); err != nil {
+		t.Error(err)
+	}
+	for _, k := range e.Keys() {
+		if k.Scopes&ScopeAdmin == ScopeAdmin {
+			t.Errorf("%+v", k)
 		}
 	}
 }

@@ -265,7 +265,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	}
 	e.mu.Lock()
 	e.byName, e.nextID, e.reading = all, next, st
-	e.setKeys(opened.Keys)
+	e.changeKeys(opened.Keys)
 	e.cookies = keyFor(opened.Secret[:], nil, "cookies")
 	e.mu.Unlock()
 	e.store = st

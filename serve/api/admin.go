@@ -383,7 +383,15 @@ func (f *front) revoke(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, refused(http.StatusBadRequest, "id", "id must be a whole number")
 	}
-	if err := f.Engine.RevokeKey(r.Context(), id); err != nil {
+	revoke := f.Engine.RevokeKey
+	switch r.URL.Query().Get("last") {
+	case "":
+	case "true":
+		revoke = f.Engine.RevokeLastKey
+	default:
+		return nil, refused(http.StatusBadRequest, "last", "last must be true, or left out")
+	}
+	if err := revoke(r.Context(), id); err != nil {
 		return nil, err
 	}
 	w.WriteHeader(http.StatusNoContent)

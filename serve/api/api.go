@@ -274,6 +274,9 @@ func problemOf(err error) *problem {
 		return refused(http.StatusBadRequest, "force", serve.ErrForce.Error())
 	case errors.Is(err, serve.ErrToken):
 		return refused(http.StatusBadRequest, "decision", serve.ErrToken.Error())
+	case errors.Is(err, serve.ErrLastKey):
+		return refused(http.StatusConflict, "last", serve.ErrLastKey.Error()+": make another one first, or "+
+			"revoke it with ?last=true")
 	case errors.Is(err, serve.ErrKey):
 		return refused(http.StatusBadRequest, "name", err.Error())
 	}

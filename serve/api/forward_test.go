@@ -143,7 +143,7 @@ func TestForwardInTime(t *testing.T) {
 	want(b, 200, "GET", "/readyz", "", "ok")
 	want(b, 503, "GET", "/v1/experiments", "", "send it again", forwarded, "1")
 	want(a, 200, "GET", "/v1/experiments", "", "shop", forwarded, "1")
-	if err := a.engine.RevokeKey(t.Context(), made.ID); err != nil {
+	if err := a.engine.RevokeLastKey(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	want(b, 401, "GET", "/v1/experiments", "", "revoked")

@@ -2,8 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sotto-dp/sotto/serve"
 )
 
 // A key of one experiment decides and rewards there, and is refused everywhere else; all flags are
@@ -42,4 +45,37 @@ func TestKeyOfOneExperiment(t *testing.T) {
 	}
 	w.want(403, "GET", "/v1/experiments", "")
 	w.want(403, "GET", "/v1/experiments/other", "")
+}
+
+// The last key of the scope admin is revoked with ?last=true alone; by the form, who is told so types
+// its name again.
+func TestRevokeLastAdminKey(t *testing.T) {
+	for _, byForm := range []bool{false, true} {
+		w := newWorld(t)
+		id := strconv.FormatInt(w.engine.Who(w.key).ID, 10)
+		w.want(400, "DELETE", "/v1/keys/"+id+"?last=yes", "")
+		if got := w.want(409, "DELETE", "/v1/keys/"+id, ""); !strings.Contains(got, "?last=true") {
+			t.Error(got)
+		}
+		if byForm {
+			b, at := w.login(w.key), "/keys/"+id+"/revoke"
+			if page := b.want(200, "GET", at, ""); strings.Contains(page, `name="last"`) {
+				t.Error(page)
+			}
+			page := b.want(409, "POST", at, form("confirm", "admin"))
+			if !strings.Contains(page, "the last key") || !strings.Contains(page, `name="last" value="true"`) {
+				t.Error(page)
+			}
+			b.want(400, "POST", at, form("confirm", "wrong", "last", "true"))
+			b.want(400, "POST", at, form("confirm", "admin", "last", "yes"))
+			w.want(200, "GET", "/v1/keys", "")
+			b.want(303, "POST", at, form("confirm", "admin", "last", "true"))
+		} else {
+			w.want(204, "DELETE", "/v1/keys/"+id+"?last=true", "")
+		}
+		w.want(401, "GET", "/v1/keys", "")
+	}
+	w := newWorld(t) // with another one nothing is asked
+	w.keyWith(serve.ScopeAdmin)
+	w.want(204, "DELETE", "/v1/keys/"+strconv.FormatInt(w.engine.Who(w.key).ID, 10), "")
 }

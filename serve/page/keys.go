@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -110,11 +111,12 @@ func (p *Pages) AskRevoke(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.askRevoke(w, r, k, http.StatusOK, nil)
+	return p.askRevoke(w, r, k, http.StatusOK, false, nil)
 }
 
-func (p *Pages) askRevoke(w http.ResponseWriter, r *http.Request, k serve.Key, status int, bad *Wrong) error {
-	c := Confirm{Frame: p.frame(r, fmt.Sprintf("Revoke %s (%d)", k.Name, k.ID)), Name: k.Name, What: "key", Do: "Revoke the key",
+func (p *Pages) askRevoke(w http.ResponseWriter, r *http.Request, k serve.Key, status int, last bool,
+	bad *Wrong) error {
+	c := Confirm{Last: last, Frame: p.frame(r, fmt.Sprintf("Revoke %s (%d)", k.Name, k.ID)), Name: k.Name, What: "key", Do: "Revoke the key",
 		Action: "/keys/" + strconv.FormatInt(k.ID, 10) + "/revoke", Wrong: bad,
 		Costs: []string{"Whoever uses it is refused from then on, and who has logged in with it is logged out.",
 			"It cannot be taken back: a new key is another one."}}
@@ -131,15 +133,25 @@ func (p *Pages) Revoke(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, err := readForm(w, r, maxForm, "confirm")
+	f, err := readForm(w, r, maxForm, "confirm", "last")
 	if err != nil {
 		return err
 	}
+	last, revoke := f.Get("last") == "true", p.cfg.Engine.RevokeKey
+	if last {
+		revoke = p.cfg.Engine.RevokeLastKey
+	} else if f.Has("last") {
+		return wrong("last", "last must be true or not there")
+	}
 	if strings.TrimSpace(f.Get("confirm")) != strings.TrimSpace(k.Name) {
-		return p.askRevoke(w, r, k, http.StatusBadRequest, &Wrong{Field: "confirm",
+		return p.askRevoke(w, r, k, http.StatusBadRequest, last, &Wrong{Field: "confirm",
 			Detail: "this is not the name of the key: type " + k.Name})
 	}
-	if err := p.cfg.Engine.RevokeKey(r.Context(), k.ID); err != nil {
+	if err := revoke(r.Context(), k.ID); errors.Is(err, serve.ErrLastKey) {
+		return p.askRevoke(w, r, k, http.StatusConflict, true, &Wrong{Field: "confirm", Detail: "it is the last " +
+			"key of the scope admin: nobody can operate the service without one. Make another one first, or " +
+			"type the name again to revoke this one all the same"})
+	} else if err != nil {
 		return err
 	}
 	seeOther(w, "/keys")

@@ -89,6 +89,7 @@ type Confirm struct {
 	Costs  []string // in sentences
 	Arms   []string // one of which is to be chosen, if there are any
 	Arm    string   // that is chosen
+	Last   bool     // who goes on knows that it is the last key
 	Wrong  *Wrong
 }
 
