@@ -55,5 +55,5 @@ func (e *Engine) Audit(ctx context.Context, from int) (iter.Seq2[[]byte, error],
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return e.reading.Audit(ctx, from), nil
+	return e.read(e.reading, e.reading.Audit(ctx, from)), nil
 }

@@ -5,10 +5,13 @@ package serve
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -45,9 +48,10 @@ func TestDisk(t *testing.T) {
 	if dir == "" {
 		t.Skip("it is run by TestDisks")
 	}
-	if err := syscall.Mount("sotto", dir, "tmpfs", 0, "size=4m"); err != nil {
+	if err := syscall.Mount("sotto", dir, "tmpfs", 0, "size=24m"); err != nil {
 		t.Skip("nothing can be mounted: ", err)
 	}
+	t.Run("said", func(t *testing.T) { testFullSaid(t, filepath.Join(dir, "said")) })
 	t.Run("full", func(t *testing.T) { testFull(t, filepath.Join(dir, "full")) })
 	t.Run("read-only", func(t *testing.T) { testReadOnly(t, dir) })
 }
@@ -190,6 +194,83 @@ func testFull(t *testing.T, dir string) {
 			t.Errorf("arm %d: %d steps were released or wait, accepted were %d", arm, sum, accepted[arm])
 		}
 	}
+}
+
+// A full disk is said as long as it is full, though closing the files gives some pages back: it is not
+// ready, a transcript is whole or unavailable, and the log has a line when it begins and one when it ends.
+func testFullSaid(t *testing.T, dir string) {
+	log, c := &lines{}, newClock()
+	e := open(t, Config{Store: store.SQLite(dir), Clock: c.Now, Log: slog.New(slog.NewTextHandler(log, nil))})
+	begin(t, e, strings.Replace(shop, "floor: 0.1", "sticky: false", 1))
+	reward := func() error {
+		t.Helper()
+		d, err := e.Decide(t.Context(), "shop", "")
+		if err != nil || d.Token == "" {
+			t.Fatal(d, err)
+		}
+		_, err = e.Reward(t.Context(), "shop", Report{d.Token, 0.5})
+		return err
+	}
+	for range 50 { // the log of writes has some pages
+		if err := reward(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty := fill(t, filepath.Dir(dir))
+	for reward() == nil {
+	}
+	ready, broken, polls := 0, 0, 0
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		polls++
+		if e.Ready() == nil {
+			ready++
+		}
+		if err := reward(); err != nil && !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+		all, err := e.Transcript(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range all {
+			if err != nil && !errors.Is(err, ErrUnavailable) {
+				broken++
+			}
+		}
+	}
+	if ready+broken > 0 {
+		t.Errorf("of %d polls on a full disk %d found it ready, and %d a transcript that broke off", polls,
+			ready, broken)
+	}
+	if got := log.all(); len(got) != 1 || !strings.Contains(got[0], "nothing can be written") {
+		t.Errorf("the log has %d lines: %.2000s", len(got), got)
+	}
+	empty()
+	back(t, e)
+	if err := reward(); err != nil {
+		t.Error(err)
+	}
+	if got := log.all(); len(got) != 2 || !strings.Contains(got[1], "it is written again") {
+		t.Errorf("the log has %d lines: %.2000s", len(got), got)
+	}
+}
+
+// lines are those that were written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(strings.Lines(l.text.String()))
 }
 
 // A disk that has become read-only is one that nothing can be written to; a service does not start

@@ -669,11 +669,31 @@ func (e *Engine) lines(ctx context.Context, x *live, from int) iter.Seq2[[]byte,
 	e.mu.RUnlock()
 	return func(yield func([]byte, error) bool) {
 		n := from
-		for line, err := range st.Lines(ctx, x.id, from) {
+		for line, err := range e.read(st, st.Lines(ctx, x.id, from)) {
 			if n >= shown || !yield(line, err) || err != nil {
 				return
 			}
 			n++
+		}
+	}
+}
+
+// read are lines of a store. Their error matches ErrUnavailable if the store was closed because nothing
+// could be written to it: they can be read once it is opened again.
+func (e *Engine) read(st store.Store, lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for line, err := range lines {
+			if err != nil {
+				e.mu.RLock()
+				closed := st != e.reading
+				e.mu.RUnlock()
+				if closed || e.Ready() != nil {
+					err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+				}
+			}
+			if !yield(line, err) {
+				return
+			}
 		}
 	}
 }

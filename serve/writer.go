@@ -26,6 +26,7 @@ type writer struct {
 	secret  [32]byte
 	every   time.Duration // between sweeps: a mark, or the shortest public tick
 	swept   time.Time
+	ailing  time.Time // since when nothing can be written; zero while it can
 	// of a Shared store: when the last commit was sent, and what is open to see who writes
 	beat    time.Time
 	watched store.Shared
@@ -53,7 +54,7 @@ func (e *Engine) run(ctx context.Context) {
 		if err == nil {
 			continue
 		}
-		e.cfg.Log.Error("serve: a commit failed", "error", err)
+		e.ail(err)
 		if e.shared {
 			e.lost(err)
 			continue
@@ -64,6 +65,22 @@ func (e *Engine) run(ctx context.Context) {
 		if e.reopen(ctx) != nil {
 			return
 		}
+	}
+}
+
+// ail notes that nothing can be written, and heal that it can. A failure lasts, and is tried again at
+// short intervals: its beginning and its end are said, and nothing between them.
+func (e *Engine) ail(why error) {
+	if e.ailing.IsZero() {
+		e.ailing = time.Now()
+		e.cfg.Log.Error("serve: nothing can be written", "error", why)
+	}
+}
+
+func (e *Engine) heal() {
+	if !e.ailing.IsZero() {
+		e.cfg.Log.Info("serve: it is written again", "after", time.Since(e.ailing).Round(time.Millisecond))
+		e.ailing = time.Time{}
 	}
 }
 
@@ -121,7 +138,8 @@ func (e *Engine) step(ctx context.Context) error {
 	}
 	var err error
 	from := time.Now()
-	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 || e.shared && from.Sub(e.beat) >= beatEvery {
+	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 || !e.ailing.IsZero() ||
+		e.shared && from.Sub(e.beat) >= beatEvery {
 		what := "commit"
 		if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return len(w.Taken) > 0 }) {
 			what = "release"
@@ -133,6 +151,9 @@ func (e *Engine) step(ctx context.Context) error {
 			e.cfg.Meter.Committed(time.Since(from), err)
 		}
 		e.cfg.hook("after a " + what)
+		if err == nil {
+			e.heal()
+		}
 		if e.shared && err == nil {
 			e.beat = from
 			e.confirm(from)
@@ -210,30 +231,50 @@ func (x *live) fail(why error) {
 	x.changed, x.begun, x.issued = false, false, false
 }
 
-// reopen reads everything again from what is durable, when that can be done. Until then decisions
-// go on by the last plan, and what is not durable of them will be void.
+// reopen reads everything again from what is durable, when that can be done and a commit went in
+// after it. Until then decisions go on by the last plan, and what is not durable of them will be void.
 func (e *Engine) reopen(ctx context.Context) error {
 	e.giveUp()
 	_ = e.store.Close() // it has failed already
 	e.store = nil
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		st, err := e.cfg.Store(ctx)
-		if err == nil {
-			err = e.takeOver(ctx, st)
-		}
+		err := e.again(ctx)
 		if err == nil {
 			e.queue.Lock()
 			e.queue.closed = nil
 			e.queue.Unlock()
 			return nil
 		}
-		e.cfg.Log.Error("serve: the store cannot be opened", "error", err)
+		if errors.Is(err, store.ErrFenced) {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(wait):
 		}
 	}
+}
+
+// again opens the store where there is room, takes it over, and commits.
+func (e *Engine) again(ctx context.Context) error {
+	st, err := e.cfg.Store(ctx)
+	if err != nil {
+		return err
+	}
+	if roomy, ok := st.(store.Roomy); ok {
+		if err := roomy.Room(); err != nil {
+			return errors.Join(err, st.Close())
+		}
+	}
+	if err := e.takeOver(ctx, st); err != nil {
+		return err
+	}
+	if err = e.step(ctx); err != nil {
+		_ = e.store.Close()
+		e.store = nil
+	}
+	return err
 }
 
 // takeOver begins, and restores all that is in the store.

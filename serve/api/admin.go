@@ -259,16 +259,19 @@ func (f *front) transcript(w http.ResponseWriter, r *http.Request) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	f.lines(w, lines)
-	return nil, nil
+	return nil, f.lines(w, lines)
 }
 
-// lines writes lines of JSON.
-func (f *front) lines(w http.ResponseWriter, lines iter.Seq2[[]byte, error]) {
+// lines writes lines of JSON. An error is one before the first of them.
+func (f *front) lines(w http.ResponseWriter, lines iter.Seq2[[]byte, error]) error {
 	w.Header().Set("Content-Type", "application/jsonl")
-	w.WriteHeader(http.StatusOK)
+	begun := false
 	for line, err := range lines {
+		if err != nil && !begun {
+			return err
+		}
 		if err == nil {
+			begun = true
 			_, err = w.Write(line)
 		}
 		if err != nil {
@@ -276,6 +279,7 @@ func (f *front) lines(w http.ResponseWriter, lines iter.Seq2[[]byte, error]) {
 			panic(http.ErrAbortHandler) // net/http's way to break a connection off
 		}
 	}
+	return nil
 }
 
 // webhook says what an experiment's webhook is told with.
@@ -324,8 +328,7 @@ func (f *front) audit(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.lines(w, lines)
-	return nil, nil
+	return nil, f.lines(w, lines)
 }
 
 func (f *front) ledger(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,6 +118,62 @@ func TestMillionRewards(t *testing.T) {
 	if sum := *info.Arms[0].Mean * float64(info.Arms[0].Released); info.Batches == 0 || sum > 102 {
 		t.Errorf("released %v of %d decisions", sum, info.Arms[0].Released)
 	}
+}
+
+// While nothing can be written, and the store is closed, it is not ready and what would be read from the
+// store is to be asked for again: no answer breaks off.
+func TestReadOfClosed(t *testing.T) {
+	var full atomic.Bool
+	disk := store.SQLite(t.TempDir())
+	w := newWorldOf(t, serve.Config{Curator: seeded, Store: func(ctx context.Context) (store.Store, error) {
+		if full.Load() {
+			return nil, errors.New("the disk is full")
+		}
+		s, err := disk(ctx)
+		return failing{s, &full}, err
+	}})
+	w.want(201, "POST", "/v1/experiments", shop)
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	reads := []string{"/v1/experiments/shop/transcript", "/v1/audit", "/experiments/shop/transcript.jsonl"}
+	whole := map[string]string{}
+	for _, path := range reads[:2] {
+		whole[path] = w.want(200, "GET", path, "")
+	}
+	full.Store(true)
+	w.want(503, "POST", "/v1/experiments/shop/pause", "")
+	for range 100 {
+		w.want(503, "GET", "/readyz", "")
+		for _, path := range reads {
+			if got := w.plain("GET", path, ""); got.Code != 503 || got.Header().Get("Content-Disposition") != "" {
+				t.Fatalf("%s: %d %v %s", path, got.Code, got.Header(), got.Body)
+			}
+		}
+	}
+	if strings.Contains(w.log.String(), "broke off") {
+		t.Errorf("%.2000s", w.log.String())
+	}
+	full.Store(false)
+	for w.engine.Ready() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	for path, want := range whole {
+		if got := w.want(200, "GET", path, ""); got != want {
+			t.Errorf("%s: %s, was %s", path, got, want)
+		}
+	}
+}
+
+// A failing store fails its commits while it is told to.
+type failing struct {
+	store.Store
+	full *atomic.Bool
+}
+
+func (s failing) Commit(ctx context.Context, c store.Commit) error {
+	if s.full.Load() {
+		return errors.New("the disk is full")
+	}
+	return s.Store.Commit(ctx, c)
 }
 
 // Whoever is slow, with the head of a request, with its body, or in reading the answer, is cut off,

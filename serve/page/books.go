@@ -197,8 +197,14 @@ func (p *Pages) Transcript(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	file(w, "application/jsonl", name+".jsonl")
+	begun := false
 	for line, err := range lines {
+		if err != nil && !begun {
+			w.Header().Del("Content-Disposition")
+			return err
+		}
 		if err == nil {
+			begun = true
 			_, err = w.Write(line)
 		}
 		if err != nil {

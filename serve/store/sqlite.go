@@ -187,6 +187,26 @@ func (s *sqlite) affect(ctx context.Context, query string, args ...any) (int64, 
 	return r.RowsAffected()
 }
 
+// roomSize is what must be free to go on after the disk was full: more than the log of writes has
+// before it is used again, which is given back when the store is closed.
+const roomSize = 8 << 20
+
+// Room implements Roomy: it takes the room, and gives it back.
+func (s *sqlite) Room() error {
+	f, err := os.OpenFile(filepath.Join(s.dir, "room"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	block := make([]byte, 1<<16)
+	for n := 0; n < roomSize && err == nil; n += len(block) {
+		_, err = f.Write(block)
+	}
+	if err = errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
+		return fmt.Errorf("store: %d MiB must be free to go on: %w", roomSize>>20, err)
+	}
+	return nil
+}
+
 // Begin implements Store.
 func (s *sqlite) Begin(ctx context.Context, holder string) (out Opened, err error) {
 	err = s.inside(ctx, func() error {

@@ -48,6 +48,14 @@ type Store interface {
 	Close() error
 }
 
+// A Roomy store can say whether there is room for more than the next few commits. A disk that was full
+// gives some pages back when files are closed, which is no end of that.
+type Roomy interface {
+	Store
+	// Room is nil if there is. It may be called before Begin.
+	Room() error
+}
+
 // A Shared store is one that many processes have open. One writes, and the others watch him.
 type Shared interface {
 	Store
