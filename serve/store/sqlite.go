@@ -16,18 +16,26 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 )
 
 // applicationID says that a file is Sotto's.
 const applicationID = 0x736f7474 // sott
 
-// markEvery is how old the mark beside the database may be.
-const markEvery = time.Second
+// markSize is that of the mark beside the database, in less than a sector. It is written with each commit,
+// and synced where the last time is syncMarkEvery ago: a sync with each commit would make it take twice
+// as long.
+const (
+	markSize      = 64
+	syncMarkEvery = time.Second
+)
 
 // SQLite opens the store in a directory, and makes both where they are not there. A file beside the
-// database, mark, remembers how far it was: if the database alone is replaced by an older one, or is
-// restored where there is no mark, Begin says so. If the whole directory goes back, nothing here can
-// know.
+// database, mark, remembers how far it was: if the database alone is replaced by an older one, loses the
+// end of its log, or is restored where there is no mark, Begin says so. If the whole directory goes back,
+// or a loss of power takes commits that the disk had confirmed together with their marks, nothing here
+// can know.
 //
 // Commits are durable when they return (a write-ahead log with synchronous = FULL). What is deleted
 // is overwritten, and the log, which has every sum that ever was, is cut to nothing after each
@@ -54,8 +62,9 @@ type sqlite struct {
 	term     int64
 	instance string
 	commits  int64
-	marked   time.Time
-	owed     bool // the log has to be cut
+	mark     *os.File
+	synced   time.Time // the mark
+	owed     bool      // the log has to be cut
 }
 
 func openSQLite(ctx context.Context, dir string, reads bool) (_ *sqlite, err error) {
@@ -275,28 +284,36 @@ func (s *sqlite) wentBack() (bool, error) {
 		return false, err
 	}
 	var m mark
-	known := json.Unmarshal(data, &m) == nil && m.Store == s.instance
-	return s.commits > 0 && (!known || m.Commits > s.commits), nil
+	if json.Unmarshal(data, &m) != nil || m.Store != s.instance {
+		return s.commits > 0, nil
+	}
+	return m.Commits > s.commits, nil
 }
 
-// remember writes the mark. It comes after its commit, so that it is never ahead of the database, and
-// is synced before it has its name, so that a loss of power leaves the old one or the new one.
+// remember writes the mark. It comes after its commit, so that it is never ahead of the database. It
+// is written in its place, and so that a loss of power leaves the old one or the new one: in one sector.
 func (s *sqlite) remember() error {
-	s.marked = time.Now()
 	data, err := json.Marshal(mark{s.instance, s.commits})
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.dir, "mark")
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	data = fmt.Appendf(nil, "%-*s\n", markSize-1, data)
+	if s.mark == nil {
+		path := filepath.Join(s.dir, "mark")
+		if is, err := os.Stat(path); err != nil || is.Size() != markSize {
+			if err := atomicfile.WriteFile(path, data, 0o600); err != nil {
+				return err
+			}
+		}
+		if s.mark, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
+			return err
+		}
+	}
+	if _, err := s.mark.WriteAt(data, 0); err != nil || time.Since(s.synced) < syncMarkEvery {
 		return err
 	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	s.synced = time.Now()
+	return s.mark.Sync()
 }
 
 // Commit implements Store.
@@ -321,9 +338,7 @@ func (s *sqlite) Commit(ctx context.Context, c Commit) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	s.commits++
-	if time.Since(s.marked) >= markEvery {
-		_ = s.remember() // there is one, and it helps enough
-	}
+	_ = s.remember() // there is one, and it helps enough
 	if s.owed || c.forgets() {
 		s.owed = s.cutLog(ctx) != nil
 	}
@@ -348,6 +363,9 @@ func (s *sqlite) Close() error {
 		errs = append(errs, stmt.Close())
 	}
 	s.made = nil
+	if s.mark != nil {
+		errs = append(errs, s.mark.Close())
+	}
 	if s.reading != nil {
 		errs = append(errs, s.reading.Close())
 	}

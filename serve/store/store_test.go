@@ -328,6 +328,43 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// A log of writes whose end is lost, wherever it is cut, is told from the store: the mark has seen what was
+// answered. So it is where the process was killed, which leaves the log as it is.
+func TestLostTail(t *testing.T) {
+	dir, ctx := t.TempDir(), t.Context()
+	s, _ := begin(t, SQLite(dir))
+	size := func() int64 {
+		t.Helper()
+		f, err := os.Stat(filepath.Join(dir, "sotto.db-wal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Size()
+	}
+	cuts := []int64{size()}
+	for i := range int64(13) {
+		if err := s.Commit(ctx, Commit{Now: i, Audit: [][]byte{[]byte("line")}}); err != nil {
+			t.Fatal(err)
+		}
+		cuts = append(cuts, size()-1, size())
+	}
+	for i, cut := range cuts {
+		left := t.TempDir()
+		for _, name := range []string{"sotto.db", "sotto.db-wal", "mark"} {
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			if err == nil && name == "sotto.db-wal" {
+				b = b[:cut]
+			}
+			if err = errors.Join(err, os.WriteFile(filepath.Join(left, name), b, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, o := begin(t, SQLite(left)); o.Older != (i < len(cuts)-1) {
+			t.Errorf("cut %d of %d: that it is older is %v", i, len(cuts), o.Older)
+		}
+	}
+}
+
 // A database that was replaced by an older one is told from one that was not.
 func TestOlder(t *testing.T) {
 	dir := t.TempDir()
@@ -338,7 +375,6 @@ func TestOlder(t *testing.T) {
 	path := filepath.Join(dir, "sotto.db")
 	commit := func(s Store) {
 		t.Helper()
-		s.(*sqlite).marked = s.(*sqlite).marked.Add(-2 * markEvery)
 		if err := s.Commit(t.Context(), Commit{}); err != nil {
 			t.Fatal(err)
 		}
