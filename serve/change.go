@@ -213,8 +213,11 @@ func (x *live) changing(now int64) (c *play.Commit, err error) {
 	return x.play.Note(line)
 }
 
+// maxTick is the longest time between public ticks, in milliseconds.
+const maxTick = 1000
+
 // retime sets what follows from the window.
 func (x *live) retime() {
 	x.window = x.decl.Window.Milliseconds()
-	x.tick = min(max(x.window/16, 1), 1000)
+	x.tick = min(max(x.window/16, 1), maxTick)
 }

@@ -155,6 +155,7 @@ type live struct {
 	tokenKey []byte
 	hookKey  []byte   // signs what its webhook is told
 	gatherer gatherer // nil where rewards come in the open
+	debts    *debts   // the engine's
 	tick     int64
 	window   int64
 
@@ -202,6 +203,7 @@ type live struct {
 	gone    bool         // somebody was erased
 	telling bool         // the webhook is being told
 	issued  bool         // decisions were issued since the last write
+	owes    bool         // debts has it
 	hours   hours
 	written []wrote // by arm, what is on disk
 	parts   map[[2]int]int
@@ -219,7 +221,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 		copy(r.Key[:], r.seeds[:16])
 		copy(r.Coins[:], r.seeds[16:])
 	}
-	x := &live{id: id, decl: decl, rec: r, ticked: -1}
+	x := &live{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts}
 	x.retime()
 	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
 	x.sign = newSigner(x.tokenKey)
@@ -419,6 +421,7 @@ func (x *live) decide(ask Ask, now int64) (Decision, error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer x.debts.owe(x)
 	return g.decide(ask, now)
 }
 
@@ -553,6 +556,11 @@ func (x *live) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bo
 			return w, false, err
 		}
 	}
+	if x.issued && x.play != nil {
+		x.mark(&w)
+		x.game.write(&w)
+	}
+	marked := w.Segments
 	for at, numbers := range touched {
 		if x.play == nil {
 			break
@@ -561,12 +569,10 @@ func (x *live) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bo
 		if !there || s.Start != at[1] { // it has just been released
 			continue
 		}
-		w.Segments = append(w.Segments, x.segmentOf(at[0], s))
+		if row := x.segmentOf(at[0], s); !slices.Contains(marked, row) {
+			w.Segments = append(w.Segments, row)
+		}
 		w.Parts = append(w.Parts, x.part(at, numbers))
-	}
-	if x.issued && x.play != nil {
-		x.mark(&w)
-		x.game.write(&w)
 	}
 	if x.changed {
 		data, err := x.data()

@@ -189,6 +189,7 @@ func (x *live) rank(ask RankAsk, now int64) (Ranking, given, error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer x.debts.owe(x)
 	return x.game.rank(ask, now)
 }
 

@@ -276,6 +276,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg.hook = func(string) {}
 	}
 	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), rekeyed: make(chan struct{})}
+	e.debts.of, e.debts.due = map[*live]struct{}{}, time.NewTimer(markEvery)
 	e.clock.own, e.clock.from = own, cfg.Clock()
 	e.clock.base.Store(e.clock.from.UnixMilli())
 	st, err := cfg.Store(ctx)

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
@@ -24,8 +26,10 @@ type writer struct {
 	store   store.Store
 	reading store.Store // the same, for readers
 	secret  [32]byte
-	every   time.Duration // between sweeps: a mark, or the shortest public tick
+	ticks   []int64 // of all experiments, each once
 	swept   time.Time
+	at      int64 // when that was by the engine's clock
+	debts   debts
 	ailing  time.Time // since when nothing can be written; zero while it can
 	// of a Shared store: when the last commit was sent, and what is open to see who writes
 	beat    time.Time
@@ -40,17 +44,20 @@ func (e *Engine) run(ctx context.Context) {
 			e.refuse(fmt.Errorf("%w: the engine was closed", ErrUnavailable))
 			return
 		}
-		timer := time.NewTimer(time.Until(e.swept.Add(e.every)))
+		timer, what := time.NewTimer(e.rest()), asked
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			e.refuse(fmt.Errorf("%w: the engine was closed", ErrUnavailable))
 			return
 		case <-e.wake:
+		case <-e.debts.due.C:
+			what = owed
 		case <-timer.C:
+			what = everybody
 		}
 		timer.Stop()
-		err := e.step(ctx)
+		err := e.step(ctx, what)
 		if err == nil {
 			continue
 		}
@@ -84,8 +91,76 @@ func (e *Engine) heal() {
 	}
 }
 
-// hurry has sweeps at least as often as an experiment has ticks.
-func (w *writer) hurry(x *live) { w.every = min(w.every, time.Duration(x.tick)*time.Millisecond) }
+// hurry has a sweep at each tick of an experiment.
+func (w *writer) hurry(x *live) {
+	if !slices.Contains(w.ticks, x.tick) {
+		w.ticks = append(w.ticks, x.tick)
+	}
+}
+
+// next is when the next sweep is: after the first public tick since the last one. It is not at the tick,
+// at which pages take what they show: which of the two came first would be chance, or load.
+func (w *writer) next() int64 {
+	at := int64(math.MaxInt64)
+	for _, tick := range w.ticks {
+		at = min(at, (w.at/tick+1)*tick+min(tick, markEvery.Milliseconds())/2)
+	}
+	return at
+}
+
+// rest is how long there is nothing to do, unless somebody asks. A writer whom others watch does not
+// sleep so long, and one whose clock is set by hand cannot know when the next tick will be.
+func (e *Engine) rest() time.Duration {
+	wait := time.Duration(e.next()-e.now()) * time.Millisecond
+	if e.shared || !e.clock.own {
+		wait = min(wait, time.Until(e.swept.Add(markEvery)))
+	}
+	return wait
+}
+
+// debts are the experiments that have decided since they were last written. That is due within
+// markEvery, and mostly done before, with a reward: a process that nobody asks anything is not woken.
+type debts struct {
+	sync.Mutex
+	of  map[*live]struct{}
+	due *time.Timer
+}
+
+// owe notes that there is something to be written of an experiment, whose lock is held.
+func (d *debts) owe(x *live) {
+	if x.owes || !x.issued && len(x.fresh) == 0 {
+		return
+	}
+	x.owes = true
+	d.Lock()
+	defer d.Unlock()
+	if d.of[x] = struct{}{}; len(d.of) == 1 {
+		d.due.Reset(markEvery)
+	}
+}
+
+// paid notes that all of an experiment is in the next commit. Its lock is held.
+func (d *debts) paid(x *live) {
+	if !x.owes {
+		return
+	}
+	x.owes = false
+	d.Lock()
+	defer d.Unlock()
+	if delete(d.of, x); len(d.of) == 0 {
+		d.due.Stop()
+	}
+}
+
+// take gives all of them, which are looked at next.
+func (d *debts) take() map[*live]struct{} {
+	d.Lock()
+	defer d.Unlock()
+	all := d.of
+	d.of = map[*live]struct{}{}
+	d.due.Stop()
+	return all
+}
 
 // refuse answers all who wait, and who will ask, with an error.
 func (e *Engine) refuse(err error) {
@@ -99,15 +174,23 @@ func (e *Engine) refuse(err error) {
 	}
 }
 
+// What a step looks at beside those for whom there are jobs.
+const (
+	asked     = iota // nobody
+	owed             // who has decided
+	everybody        // and does what is done at ticks: a sweep
+)
+
 // step is one transaction.
-func (e *Engine) step(ctx context.Context) error {
+func (e *Engine) step(ctx context.Context, of int) error {
 	e.queue.Lock()
 	jobs := e.queue.jobs
 	e.queue.jobs = nil
 	e.queue.Unlock()
 	c := store.Commit{Now: e.now()}
 	// Who is looked at: whoever has something to do, and at a sweep everybody.
-	visit, sweep := map[*live][]*job{}, time.Since(e.swept) >= e.every
+	visit := map[*live][]*job{}
+	sweep := of == everybody || c.Now >= e.next()
 	for _, j := range jobs {
 		x := e.current(j)
 		switch {
@@ -123,12 +206,20 @@ func (e *Engine) step(ctx context.Context) error {
 		}
 	}
 	if sweep {
-		e.swept = time.Now()
+		e.cfg.hook("a sweep")
+		e.swept, e.at = time.Now(), c.Now
+		e.debts.take()
 		e.mu.RLock()
 		for _, x := range e.byName {
 			visit[x] = slices.Clip(visit[x])
 		}
 		e.mu.RUnlock()
+	} else if of == owed {
+		for x := range e.debts.take() {
+			if e.current(&job{on: x}) == x {
+				visit[x] = slices.Clip(visit[x])
+			}
+		}
 	}
 	for x, rewards := range visit {
 		x.expire(&c)
@@ -205,6 +296,7 @@ func (x *live) turn(e *Engine, jobs []*job, now int64, sweep bool) (store.Write,
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	w, ok, err := x.collect(jobs, now, sweep)
+	e.debts.paid(x)
 	if err == nil {
 		e.hurry(x) // its window may have changed
 		return w, ok
@@ -270,7 +362,7 @@ func (e *Engine) again(ctx context.Context) error {
 	if err := e.takeOver(ctx, st); err != nil {
 		return err
 	}
-	if err = e.step(ctx); err != nil {
+	if err = e.step(ctx, everybody); err != nil {
 		_ = e.store.Close()
 		e.store = nil
 	}
@@ -294,7 +386,7 @@ func (e *Engine) takeOver(ctx context.Context, st store.Store) error {
 func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Opened) error {
 	e.secret = opened.Secret
 	e.catchUp(opened)
-	e.every = markEvery
+	e.ticks = []int64{maxTick}
 	all, next := map[string]*live{}, int64(1)
 	for _, r := range opened.Experiments {
 		x, err := e.restore(ctx, st, r, opened.Older)
@@ -312,7 +404,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	e.store = st
 	// Who has failed here is written with the first commit, which may be the one that makes the
 	// store forget that it has gone back.
-	e.swept = time.Time{}
+	e.swept, e.at = time.Time{}, 0
 	return nil
 }
 
