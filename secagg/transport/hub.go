@@ -16,7 +16,7 @@ import (
 // message alone: keys and all the rest are the session's.
 type Hub struct {
 	listener net.Listener
-	places   chan struct{} // taken by connections that no session has yet
+	places   *places // of connections that no session has yet
 	group    sync.WaitGroup
 
 	mu       sync.Mutex
@@ -24,9 +24,17 @@ type Hub struct {
 	closed   bool
 }
 
+const (
+	// hubPlaces is for how many connections the first message is awaited at once, and how many a
+	// session has waiting to be accepted: as many as come in a round trip when a large session begins.
+	hubPlaces = 1024
+	// patience is how long the first message may take.
+	patience = 10 * time.Second
+)
+
 // NewHub takes what l accepts, until Close.
 func NewHub(l net.Listener) *Hub {
-	h := &Hub{listener: l, places: make(chan struct{}, DefaultMaxPending), sessions: map[string]*hubListener{}}
+	h := &Hub{listener: l, places: newPlaces(hubPlaces), sessions: map[string]*hubListener{}}
 	h.group.Go(h.accept)
 	return h
 }
@@ -45,7 +53,7 @@ func (h *Hub) Listen(name string) (net.Listener, error) {
 	case h.sessions[name] != nil:
 		return nil, fmt.Errorf("transport: hub: session %q is there already", name)
 	}
-	l := &hubListener{hub: h, name: name, conns: make(chan net.Conn), done: make(chan struct{})}
+	l := &hubListener{hub: h, name: name, conns: make(chan net.Conn, hubPlaces), done: make(chan struct{})}
 	h.sessions[name] = l
 	return l, nil
 }
@@ -60,6 +68,7 @@ func (h *Hub) Close() error {
 	}
 	h.mu.Unlock()
 	err := h.listener.Close()
+	h.places.close()
 	for _, l := range all {
 		l.Close()
 	}
@@ -73,34 +82,35 @@ func (h *Hub) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // such as too many open files: it may pass
+		if err != nil { // such as too many open files, of which one is given up: it may pass
+			h.places.free()
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		h.places <- struct{}{}
-		h.group.Go(func() {
-			defer func() { <-h.places }()
-			h.hand(conn)
-		})
+		at := h.places.take(conn)
+		if at == nil {
+			conn.Close()
+			continue
+		}
+		h.group.Go(func() { h.hand(at) })
 	}
 }
 
 // hand gives a connection to the session that it names.
-func (h *Hub) hand(conn net.Conn) {
+func (h *Hub) hand(at *place) {
+	conn := at.conn
 	conn.SetDeadline(time.Now().Add(patience))
 	name, read := greeting(conn)
 	conn.SetDeadline(time.Time{})
+	h.places.leave(at)
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	l := h.sessions[name]
-	h.mu.Unlock()
-	if l != nil {
-		select {
-		case l.conns <- &heard{Conn: conn, rest: io.MultiReader(read, conn)}:
-			return
-		case <-l.done:
-		}
+	if l == nil {
+		conn.Close() // who was early or late tries again, or asks
+		return
 	}
-	conn.Close() // who was early or late tries again, or asks
+	l.queue(&heard{Conn: conn, rest: io.MultiReader(read, conn)})
 }
 
 // greeting is the name of the server in a client's first message, and what was read of her.
@@ -141,6 +151,23 @@ type hubListener struct {
 	done  chan struct{}
 }
 
+// queue waits for nobody: where the session accepts none, the oldest makes room. The hub's lock is
+// held.
+func (l *hubListener) queue(c net.Conn) {
+	for {
+		select {
+		case l.conns <- c:
+			return
+		default:
+		}
+		select {
+		case oldest := <-l.conns:
+			oldest.Close()
+		default:
+		}
+	}
+}
+
 func (l *hubListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
@@ -156,6 +183,9 @@ func (l *hubListener) Close() error {
 		l.hub.mu.Lock()
 		defer l.hub.mu.Unlock()
 		delete(l.hub.sessions, l.name)
+		for len(l.conns) > 0 {
+			(<-l.conns).Close()
+		}
 	})
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,8 +27,6 @@ const (
 	// read it: closing at once, with bytes of hers unread, would reset the connection and
 	// take the frame with it.
 	linger = 2 * time.Second
-	// patience is how long a pending connection may take when others wait for its place.
-	patience = 2 * time.Second
 	// maxTick bounds the time between two looks at the clock.
 	maxTick = time.Second
 )
@@ -48,8 +45,9 @@ type ServerConfig struct {
 	// Certificate is shown to clients who believe an authority; nil is one of the
 	// server's identity key.
 	Certificate *tls.Certificate
-	// MaxPending is how many connections may be open at once beyond one for each client;
-	// [DefaultMaxPending] if 0.
+	// MaxPending is how many connections that are no client's yet may be open at once, beyond one for
+	// each enrolled client; [DefaultMaxPending] if 0. One more takes the place of the oldest of the
+	// address that has most.
 	MaxPending int
 	// Ask, if set, is called before clients are asked for their masked messages, which they send for
 	// one reward once: the place to write down, durably, that they were asked. An error ends the
@@ -131,7 +129,8 @@ func Serve(ctx context.Context, l net.Listener, cfg ServerConfig) (secagg.Result
 		limit: limitOf(cfg.Protocol.Session.Length, len(cfg.Protocol.Clients)),
 		keys:  make(map[string]uint32, len(cfg.Protocol.Clients)), events: make(chan event),
 		peers: map[uint32]*peer{}, told: map[uint32]error{},
-		open: map[net.Conn]bool{}, freed: make(chan struct{}, 1), stop: make(chan struct{})}
+		places: newPlaces(cfg.MaxPending + len(cfg.Protocol.Clients)),
+		open:   map[net.Conn]bool{}, stop: make(chan struct{})}
 	for id, key := range cfg.Protocol.Clients {
 		s.keys[string(key)] = id
 	}
@@ -158,13 +157,12 @@ type server struct {
 	// from the connections' goroutines to the loop, which reads it until the last of them is gone
 	events chan event
 
-	mu      sync.Mutex
-	pending []pending         // not yet a client's, oldest first
-	open    map[net.Conn]bool // all that are open
-	closed  bool
+	places *places // of connections that are not yet a client's
 
-	freed chan struct{} // holds one if a pending connection has made room
-	stop  chan struct{} // closed at the end
+	mu   sync.Mutex
+	open map[net.Conn]bool // all that are open
+
+	stop chan struct{} // closed at the end
 
 	// The loop's own.
 	session *secagg.Server
@@ -174,15 +172,11 @@ type server struct {
 	spent   bool             // clients are asked to open the sum
 }
 
-type pending struct {
-	conn  net.Conn
-	since time.Time
-}
-
 // peer is a client's connection. Its queue holds what is to be sent; who closes it has said all.
 type peer struct {
 	id    uint32
 	conn  *tls.Conn
+	place *place
 	queue chan []byte
 	over  atomic.Bool // the loop does not listen to her any more
 }
@@ -208,106 +202,79 @@ const (
 
 // accept takes connections until the listener is closed.
 func (s *server) accept() {
-	for s.room() {
+	for {
 		conn, err := s.listener.Accept()
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				if !s.over() {
-					s.events <- event{kind: eventListener, err: err}
-				}
-				return
-			}
-			// Such as too many open files: it may pass.
-			s.pause(100 * time.Millisecond)
+		if err == nil {
+			s.track(conn)
 			continue
 		}
-		if !s.track(conn) {
-			conn.Close()
+		select {
+		case <-s.stop:
+			return
+		default:
+		}
+		if errors.Is(err, net.ErrClosed) {
+			s.events <- event{kind: eventListener, err: err}
 			return
 		}
-		s.group.Go(func() { s.handle(conn) })
-	}
-}
-
-// room waits until there is room for one more pending connection, and makes it if the oldest takes
-// too long. Meanwhile others queue in the operating system. It is false when the session is over.
-func (s *server) room() bool {
-	for {
-		s.mu.Lock()
-		if s.closed || len(s.pending) < s.cfg.MaxPending {
-			defer s.mu.Unlock()
-			return !s.closed
-		}
-		left := patience - time.Since(s.pending[0].since)
-		if left <= 0 {
-			s.pending[0].conn.Close()
-			s.pending = slices.Delete(s.pending, 0, 1)
-		}
-		s.mu.Unlock()
-		if left > 0 {
-			s.pause(left)
+		// Such as too many open files, of which one is given up. It may pass.
+		s.places.free()
+		select {
+		case <-s.stop:
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// pause waits, but not beyond the end, nor when a pending connection makes room.
-func (s *server) pause(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-s.freed:
-	case <-s.stop:
-	}
-}
-
-func (s *server) over() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
-}
-
-// track counts a new connection among the pending.
-func (s *server) track(conn net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.pending = append(s.pending, pending{conn, time.Now()})
-	s.open[conn] = true
-	return true
-}
-
-// untrack takes a connection off the pending, and off all if it is closed.
-func (s *server) untrack(conn net.Conn, closed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if closed {
-		delete(s.open, conn)
-	}
-	i := slices.IndexFunc(s.pending, func(p pending) bool { return p.conn == conn })
-	if i < 0 {
+// track gives a new connection a place and a reader, unless the session is over.
+func (s *server) track(conn net.Conn) {
+	at := s.places.take(conn)
+	if at == nil {
+		conn.Close()
 		return
 	}
-	s.pending = slices.Delete(s.pending, i, i+1)
+	s.mu.Lock()
+	s.open[conn] = true
+	s.mu.Unlock()
+	s.group.Go(func() {
+		defer func() {
+			conn.Close()
+			s.places.leave(at)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.open, conn)
+		}()
+		s.handle(at)
+	})
+}
+
+// tell tells the loop of a connection that is not yet a client's. False says that it has lost its
+// place, so that the loop is not to be bothered.
+func (s *server) tell(e event, at *place) bool {
 	select {
-	case s.freed <- struct{}{}:
+	case <-at.lost:
+		return false
 	default:
+	}
+	select {
+	case s.events <- e:
+		return true
+	case <-at.lost:
+		return false
 	}
 }
 
 // handle is a connection's reader, from its handshake to its end.
-func (s *server) handle(raw net.Conn) {
-	defer s.untrack(raw, true)
-	defer raw.Close()
-	p, err := s.greet(raw)
+func (s *server) handle(at *place) {
+	p, err := s.greet(at)
 	if err != nil {
-		s.events <- event{kind: eventStranger, err: err}
-		if p != nil {
+		if s.tell(event{kind: eventStranger, err: err}, at) && p != nil {
 			p.say(refusal(err))
 			p.bye()
 		}
+		return
+	}
+	if !s.tell(event{peer: p, kind: eventCame}, at) {
 		return
 	}
 	written := make(chan struct{})
@@ -315,7 +282,6 @@ func (s *server) handle(raw net.Conn) {
 		defer close(written)
 		p.write(s.cfg.Protocol.Timeout)
 	}()
-	s.events <- event{peer: p, kind: eventCame}
 	for {
 		var t frameType
 		var m []byte
@@ -343,7 +309,8 @@ func (s *server) handle(raw net.Conn) {
 
 // greet shakes hands and finds out who it is. A peer that comes with an error has shaken hands
 // and can be told.
-func (s *server) greet(raw net.Conn) (*peer, error) {
+func (s *server) greet(at *place) (*peer, error) {
+	raw := at.conn
 	conn := tls.Server(raw, s.tls)
 	raw.SetDeadline(time.Now().Add(handshakeTime))
 	if err := conn.Handshake(); err != nil {
@@ -351,7 +318,7 @@ func (s *server) greet(raw net.Conn) (*peer, error) {
 	}
 	raw.SetDeadline(time.Time{})
 	// A session has at most five messages for a client, and begin, and the last word.
-	p := &peer{conn: conn, queue: make(chan []byte, 8)}
+	p := &peer{conn: conn, place: at, queue: make(chan []byte, 8)}
 	state := conn.ConnectionState()
 	if err := agreed(state); err != nil {
 		return p, err
@@ -499,7 +466,7 @@ func (s *server) came(p *peer) {
 		s.dismiss(p, refusal(err))
 		return
 	}
-	s.untrack(p.conn.NetConn(), false)
+	s.places.leave(p.place)
 	s.peers[p.id] = p
 }
 
@@ -630,12 +597,7 @@ func (s *server) end(err error) {
 	for _, p := range s.peers {
 		s.drop(p, err, last)
 	}
-	s.mu.Lock()
-	s.closed = true
-	for _, p := range s.pending {
-		p.conn.Close()
-	}
-	s.mu.Unlock()
+	s.places.close()
 	close(s.stop)
 	s.listener.Close()
 	// Who takes neither the last word nor the time to read it.

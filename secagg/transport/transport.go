@@ -35,7 +35,8 @@
 // [ServerConfig.Spend] are where that is written down, before a client's masked message leaves and
 // before clients are asked to open the sum. A failure after that is [ErrPossiblyReleased].
 //
-// Before a connection is a client's it is one of at most [ServerConfig.MaxPending]. When there are
-// more, the others queue, and the oldest is closed if it has taken two seconds. So strangers who
-// open connections and say nothing slow clients down, and keep nobody out for good.
+// Before a connection is a client's it has one of a bounded number of places
+// ([ServerConfig.MaxPending]). Nobody waits for one: one more connection gets the place of the oldest
+// of the address that has most (of IPv6, the /64). So strangers who open connections and say nothing
+// close their own, and a client who loses a place to others at her address comes again by herself.
 package transport

@@ -100,6 +100,10 @@ func (w *world) serve(ctx context.Context, change func(*ServerConfig)) (address 
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return l.Addr().String(), w.serveOn(ctx, l, change)
+}
+
+func (w *world) serveOn(ctx context.Context, l net.Listener, change func(*ServerConfig)) <-chan outcome {
 	cfg := ServerConfig{Protocol: secagg.ServerConfig{Session: w.session, Identity: w.server,
 		Clients: w.public, Timeout: w.timeout}, Wait: w.wait,
 		Log: func(e Event) {
@@ -115,7 +119,7 @@ func (w *world) serve(ctx context.Context, change func(*ServerConfig)) (address 
 		r, err := Serve(ctx, l, cfg)
 		c <- outcome{r, err}
 	}()
-	return l.Addr().String(), c
+	return c
 }
 
 func (w *world) client(id uint32) ClientConfig {
