@@ -150,6 +150,11 @@ var cliTexts = kong.Vars{
 		"made, for the owner alone to read, if it is not there.",
 	"serveOrigin": "Origin whose pages may ask from a browser, such as https://shop.example; may be given " +
 		"again. * is all of them, without cookies.",
+	"serveNewUnits": "How many browsers a second may become new units from one address (of IPv6, one /64), with a key " +
+		"of the scope browser; a minute's worth may come at once. 0 is no limit.",
+	"serveClientHeader": "Header in which the proxy in front says which address a request is from, such as " +
+		"X-Real-IP; of a list the last counts. If not given, it is the address of the connection, and what " +
+		"headers say is not believed.",
 	"serveDemo": "An experiment with made-up visitors, kept in memory; no others can be created.",
 }
 

@@ -24,7 +24,7 @@ func TestDeployments(t *testing.T) {
 		known[f.Tag.Get("env")] = true
 	}
 	files := []string{"../deploy/Dockerfile", "../deploy/compose.yaml", "../deploy/sotto.service",
-		"../deploy/kubernetes/deployment.yaml"}
+		"../deploy/kubernetes/deployment.yaml", "../deploy/nginx.conf", "../deploy/alerts.yaml"}
 	variable := regexp.MustCompile(`\bSOTTO_[A-Z_]+`)
 	flag := regexp.MustCompile(`\bserve\b.*?(--[a-z-]+)`)
 	seen := map[string]bool{}
@@ -46,7 +46,7 @@ func TestDeployments(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"SOTTO_LISTEN", "SOTTO_DATA", "SOTTO_DATABASE", "SOTTO_ADVERTISE",
-		"SOTTO_ADMIN_KEY_FILE"} {
+		"SOTTO_ADMIN_KEY_FILE", "SOTTO_CLIENT_ADDRESS_HEADER"} {
 		if !seen[name] {
 			t.Errorf("no deployment has %s", name)
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/demo"
+	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/api"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -36,6 +38,9 @@ type serveCommand struct {
 	Advertise   string   `env:"SOTTO_ADVERTISE" help:"${serveAdvertise}" placeholder:"URL"`
 	Database    string   `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
 	AllowOrigin []string `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
+
+	NewUnits            flags.Number `env:"SOTTO_NEW_UNITS" in:"[0,inf)" default:"1" help:"${serveNewUnits}" placeholder:"RATE"`
+	ClientAddressHeader string       `env:"SOTTO_CLIENT_ADDRESS_HEADER" help:"${serveClientHeader}" placeholder:"NAME"`
 
 	CohortListen  string `env:"SOTTO_COHORT_LISTEN" help:"${serveCohort}" placeholder:"HOST:PORT"`
 	CohortAddress string `env:"SOTTO_COHORT_ADDRESS" help:"${serveCohortAt}" placeholder:"HOST:PORT"`
@@ -205,7 +210,16 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	}
 	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", at)
 	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
-		Origins: c.AllowOrigin, Metrics: metrics}), log)
+		Origins: c.AllowOrigin, Metrics: metrics, NewUnits: c.newUnits(),
+		ClientHeader: c.ClientAddressHeader}), log)
+}
+
+// newUnits is the cap on them, none for 0.
+func (c *serveCommand) newUnits() float64 {
+	if c.NewUnits.X == 0 {
+		return math.Inf(1)
+	}
+	return c.NewUnits.X
 }
 
 const shownOnce = "the admin key, shown this once: %s\n"
@@ -292,6 +306,12 @@ func (c *serveCommand) check(s streams) ([]*experiment.Live, error) {
 	for _, origin := range c.AllowOrigin {
 		if _, err := api.ParseOrigin(origin); err != nil {
 			return nil, usagef("--allow-origin: %w", err)
+		}
+	}
+	if c.ClientAddressHeader != "" {
+		var err error
+		if c.ClientAddressHeader, err = api.ParseClientHeader(c.ClientAddressHeader); err != nil {
+			return nil, usagef("--client-address-header: %w", err)
 		}
 	}
 	if c.Experiments == "" {

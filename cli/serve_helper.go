@@ -32,7 +32,8 @@ func (c *serveCommand) checkRole() error {
 	}{
 		true: {{"--demo", c.Demo}, {"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly},
 			{"--admin-key-file", c.AdminKeyFile != ""}, {"--advertise", c.Advertise != ""},
-			{"--allow-origin", len(c.AllowOrigin) > 0}, {"--helper-secret", len(c.HelperSecret) > 0},
+			{"--allow-origin", len(c.AllowOrigin) > 0}, {"--client-address-header", c.ClientAddressHeader != ""},
+			{"--helper-secret", len(c.HelperSecret) > 0},
 			{"--cohort-listen", c.CohortListen != ""}, {"--cohort-address", c.CohortAddress != ""}},
 		false: {{"--task", len(c.Task) > 0}, {"--secret-file", c.SecretFile != ""}},
 	}

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +59,13 @@ type Config struct {
 	Demo bool
 	// Origins are those whose pages may ask from a browser (CORS), as ParseOrigin has them.
 	Origins []string
+	// NewUnits is how many new units a second browsers of one address may become by a key of the scope
+	// browser, a minute's worth of it at once; DefaultNewUnits if 0, and +Inf for no cap.
+	NewUnits float64
+	// ClientHeader is the header in which a proxy says which address a request is from, as
+	// ParseClientHeader has it. If it is empty, the address is that of the connection, whatever
+	// headers say.
+	ClientHeader string
 	// Metrics are shown to keys with the scope metrics: those that are the engine's
 	// Meter. Nil for none.
 	Metrics *Metrics
@@ -71,6 +79,8 @@ type front struct {
 	passer *forwarder
 	pages  *page.Pages
 	terms  sync.Map // by experiment, of termsOf
+	fresh  *newUnits
+	shared sync.Once // it was said that a proxy's visitors are one address
 	// what lasts is ended when the service is
 	ending context.Context
 	end    context.CancelFunc
@@ -88,7 +98,9 @@ func Handler(cfg Config) http.Handler {
 			return p.Status, p.Field, p.Detail
 		}, May: f.reads, Clock: cfg.clock})
 	f.ending, f.end = context.WithCancel(context.Background())
+	f.fresh = newCap(cfg.NewUnits, cfg.clock)
 	f.passer = newForwarder(cfg.Log, f.nowhere)
+	f.passer.mark = f.tellFrom
 	for _, table := range []map[string]http.HandlerFunc{f.table(), f.pageTable()} {
 		for pattern, h := range table {
 			if cfg.Metrics != nil {
@@ -307,6 +319,8 @@ func (f *front) problem(w http.ResponseWriter, err error) *problem {
 		f.Log.Error("a request failed", "error", err)
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", strconv.Itoa(f.fresh.retryAfter()))
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	case http.StatusRequestEntityTooLarge:
@@ -452,22 +466,24 @@ func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, maxDecision, &in); err != nil {
 		return nil, err
 	}
-	ask, cookie := serve.Ask{Context: in.Context, Force: in.Force}, ""
+	ask, v := serve.Ask{Context: in.Context, Force: in.Force}, visitor{}
 	if k, _ := serve.By(r.Context()); in.Force != "" && !k.Scopes.MayForce() {
 		return nil, refused(http.StatusForbidden, "force", "the key's scopes do not have test, nor admin")
 	}
 	if in.Force == "" { // which says nothing of a unit
 		var err error
-		if ask.Unit, cookie, err = f.unit(r, r.PathValue("name"), in.Unit, in.UnitToken); err != nil {
+		if v, err = f.unit(r, r.PathValue("name"), in.Unit, in.UnitToken); err != nil {
 			return nil, err
 		}
+		defer f.leave(&v)
+		ask.Unit = v.unit
 	}
 	d, err := f.Engine.DecideFor(r.Context(), r.PathValue("name"), ask)
 	if err != nil {
 		return nil, err
 	}
 	if d.Token != "" {
-		bake(w, cookie)
+		f.bake(w, &v)
 	}
 	out := decisionJSON{Arm: d.Name, Value: d.Value, Propensity: d.Propensity, Reason: d.Reason,
 		Report: reportTaskOf(d.Report)}

@@ -23,6 +23,7 @@ const warnEvery = 10 * time.Second
 type forwarder struct {
 	proxy  *httputil.ReverseProxy
 	warned atomic.Int64
+	mark   func(to http.Header, of *http.Request) // adds to what is passed on; nil adds nothing
 }
 
 type toKey struct{}
@@ -36,6 +37,9 @@ func newForwarder(log *slog.Logger, failed func(http.ResponseWriter, *http.Reque
 			p.SetXForwarded()
 			if proto := p.In.Header.Get("X-Forwarded-Proto"); proto != "" { // of a proxy before
 				p.Out.Header.Set("X-Forwarded-Proto", proto)
+			}
+			if f.mark != nil {
+				f.mark(p.Out.Header, p.In)
 			}
 			p.Out.Host = p.In.Host
 			p.Out.Header.Set(forwarded, "1")

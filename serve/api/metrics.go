@@ -28,6 +28,7 @@ type Metrics struct {
 	requests *prometheus.HistogramVec
 	commits  prometheus.Histogram
 	failed   prometheus.Counter
+	newUnits *prometheus.CounterVec
 	own      []prometheus.Collector
 }
 
@@ -46,8 +47,14 @@ func NewMetrics() *Metrics {
 			Buckets: []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10}}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{Name: "sotto_commit_failures_total",
 			Help: "Commits that failed, after each of which the store is opened anew." + tellsWho}),
+		newUnits: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sotto_new_units_total",
+			Help: "Browsers without a unit: those that were given a cookie with their first decision, and those " +
+				"that were refused since too many came from their address." + tellsUnits}, []string{"answer"}),
 	}
-	m.own = []prometheus.Collector{m.rewards, m.requests, m.commits, m.failed}
+	m.own = []prometheus.Collector{m.rewards, m.requests, m.commits, m.failed, m.newUnits}
+	for _, answer := range []string{"given", "refused"} {
+		m.newUnits.WithLabelValues(answer)
+	}
 	return m
 }
 

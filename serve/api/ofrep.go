@@ -69,11 +69,12 @@ func target(w http.ResponseWriter, r *http.Request) (ask serve.Ask, bad *flagJSO
 }
 
 // targeted sees to it that a targetingKey which a page sends was signed.
-func (f *front) targeted(r *http.Request, experiment string, ask *serve.Ask) (cookie string, err error) {
+func (f *front) targeted(r *http.Request, experiment string, ask *serve.Ask) (v visitor, err error) {
 	if k, _ := serve.By(r.Context()); k.Scopes&serve.ScopeBrowser != 0 {
-		ask.Unit, cookie, err = f.unit(r, experiment, "", ask.Unit)
+		v, err = f.unit(r, experiment, "", ask.Unit)
+		ask.Unit = v.unit
 	}
-	return cookie, err
+	return v, err
 }
 
 // evaluate decides for a unit.
@@ -126,13 +127,14 @@ func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
 		f.send(w, bad)
 		return nil, nil
 	}
-	cookie, err := f.targeted(r, r.PathValue("key"), &ask)
+	v, err := f.targeted(r, r.PathValue("key"), &ask)
 	if err != nil {
 		return nil, err
 	}
+	defer f.leave(&v)
 	out := f.evaluate(r, r.PathValue("key"), ask)
 	if out.Metadata["decision"] != nil {
-		bake(w, cookie)
+		f.bake(w, &v)
 	}
 	f.send(w, out)
 	return nil, nil
@@ -149,7 +151,8 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, nil
 	}
 	everywhere := ask
-	cookie, unsigned := f.targeted(r, serve.AnyExperiment, &everywhere)
+	v, unsigned := f.targeted(r, serve.AnyExperiment, &everywhere)
+	defer f.leave(&v)
 	switch {
 	case errors.Is(unsigned, serve.ErrSignature): // it may be for some
 	case unsigned != nil:
@@ -186,8 +189,7 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 			return nil, nil
 		}
 		if out.Flags = append(out.Flags, one); one.Metadata["decision"] != nil {
-			bake(w, cookie)
-			cookie = ""
+			f.bake(w, &v)
 		}
 	}
 	if refused != nil {
