@@ -191,6 +191,13 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer visitors.Wait()
 	defer stop()
+	visitors.Go(func() {
+		select {
+		case <-e.Superseded():
+			stop()
+		case <-ctx.Done():
+		}
+	})
 	if !here {
 		visitors.Go(func() { c.later(ctx, e, declared, s, log) })
 	}

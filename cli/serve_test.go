@@ -30,20 +30,23 @@ type served struct {
 	banner   string
 	errs     *lockedBuffer
 	stop     func() int // as Ctrl-C does; the exit code
+	ended    <-chan int // by itself, with this code
 }
 
 func startServe(t *testing.T, args ...string) *served {
 	t.Helper()
 	in, out := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
-	code := make(chan int, 1)
+	code, ended := make(chan int, 1), make(chan int, 1)
 	errs := &lockedBuffer{}
 	go func() {
-		code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...),
+		n := run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...),
 			streams{in: strings.NewReader(""), out: out, err: errs})
+		code <- n
+		ended <- n
 		_ = out.Close()
 	}()
-	s := &served{t: t, errs: errs, stop: sync.OnceValue(func() int { cancel(); return <-code })}
+	s := &served{t: t, errs: errs, ended: ended, stop: sync.OnceValue(func() int { cancel(); return <-code })}
 	t.Cleanup(func() { s.stop() })
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
@@ -105,6 +108,28 @@ func (s *served) call(status int, method, path, body string) map[string]any {
 		s.t.Fatalf("%s: %v", b, err)
 	}
 	return out
+}
+
+// Whoever is started second on a directory has it, and the first one ends by itself, with 0: whatever
+// starts it again after failures would put the second out.
+func TestServeSuperseded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	a := startServe(t, "--data", dir)
+	b := startServe(t, "--data", dir)
+	select {
+	case code := <-a.ended:
+		if code != exitOK {
+			t.Errorf("it ends with %d", code)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("it does not end: %s", a.errs)
+	}
+	if log := a.errs.String(); strings.Count(log, "another process has taken the store over") != 1 ||
+		!strings.Contains(log, "level=ERROR") {
+		t.Errorf("it says %s", log)
+	}
+	b.key = a.key
+	b.call(http.StatusOK, "GET", "/v1/experiments", "")
 }
 
 // On a fresh machine: start, declare, decide, reward, end; and after a restart the same key opens,

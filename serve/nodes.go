@@ -25,6 +25,10 @@ const (
 	lookEvery = 150 * time.Millisecond
 
 	openWithin = 5 * time.Second
+
+	// heldEvery is how often a process that writes nothing looks whether its store, which is not
+	// Shared, was taken over.
+	heldEvery = time.Second
 )
 
 // A node is what an engine on a Shared store knows of who writes.
@@ -35,6 +39,9 @@ type node struct {
 	// sure is when it was last known that this process writes, after epoch; negative if it does not.
 	sure  atomic.Int64
 	epoch time.Time
+	// out: this process answers nothing more, for good.
+	out        atomic.Bool
+	superseded chan struct{}
 
 	elsewhere sync.Mutex // of what follows
 	address   string
@@ -75,10 +82,25 @@ func (e *Engine) Lead(ctx context.Context) error {
 	}
 }
 
+// Superseded is closed when another process has taken over a store that is not Shared: this engine
+// then answers nothing more, and is to be closed.
+func (e *Engine) Superseded() <-chan struct{} { return e.superseded }
+
+// quit ends all answers of this process, for good.
+func (e *Engine) quit(why error) {
+	e.cfg.Log.Error("serve: this process answers nothing more", "error", why)
+	e.giveUp()
+	e.out.Store(true)
+	e.refuse(fmt.Errorf("%w: %w", ErrUnavailable, why))
+	if !e.shared {
+		close(e.superseded)
+	}
+}
+
 // here says whether this engine may answer.
 func (e *Engine) here() bool {
-	if !e.shared {
-		return true
+	if !e.shared || e.out.Load() {
+		return !e.out.Load()
 	}
 	sure := e.sure.Load()
 	return sure >= 0 && time.Since(e.epoch)-time.Duration(sure) < leadFor

@@ -276,6 +276,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg.hook = func(string) {}
 	}
 	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), rekeyed: make(chan struct{})}
+	e.superseded = make(chan struct{})
 	e.debts.of, e.debts.due = map[*live]struct{}{}, time.NewTimer(markEvery)
 	e.clock.own, e.clock.from = own, cfg.Clock()
 	e.clock.base.Store(e.clock.from.UnixMilli())
@@ -305,7 +306,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 // Close writes what is to be written, stops the engine and closes the store.
 func (e *Engine) Close() error {
 	var err error
-	if !e.cfg.ReadOnly && (!e.shared || e.Ready() == nil) {
+	if !e.cfg.ReadOnly && !e.out.Load() && (!e.shared || e.Ready() == nil) {
 		err = e.Sync(context.Background())
 	}
 	e.stop()

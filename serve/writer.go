@@ -30,10 +30,9 @@ type writer struct {
 	swept   time.Time
 	at      int64 // when that was by the engine's clock
 	debts   debts
-	ailing  time.Time // since when nothing can be written; zero while it can
-	// of a Shared store: when the last commit was sent, and what is open to see who writes
-	beat    time.Time
-	watched store.Shared
+	ailing  time.Time    // since when nothing can be written; zero while it can
+	beat    time.Time    // when this process was last seen to write
+	watched store.Shared // of a Shared store: what is open to see who writes
 }
 
 // run is the writer.
@@ -61,17 +60,21 @@ func (e *Engine) run(ctx context.Context) {
 		if err == nil {
 			continue
 		}
-		e.ail(err)
 		if e.shared {
+			e.ail(err)
 			e.lost(err)
 			continue
 		}
+		if !errors.Is(err, store.ErrFenced) {
+			e.ail(err)
+			if err = e.reopen(ctx); err == nil {
+				continue
+			}
+		}
 		if errors.Is(err, store.ErrFenced) {
-			return // somebody else writes; do not take it back
+			e.quit(err) // somebody else writes; do not take it back
 		}
-		if e.reopen(ctx) != nil {
-			return
-		}
+		return
 	}
 }
 
@@ -244,10 +247,13 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		e.cfg.hook("after a " + what)
 		if err == nil {
 			e.heal()
-		}
-		if e.shared && err == nil {
 			e.beat = from
 			e.confirm(from)
+		}
+	} else if !e.shared && from.Sub(e.beat) >= heldEvery {
+		e.beat = from
+		if err = e.store.Held(ctx); !errors.Is(err, store.ErrFenced) {
+			err = nil // what cannot be read now says nothing
 		}
 	}
 	if err != nil {

@@ -63,6 +63,16 @@ func (m *memory) Begin(_ context.Context, _ string) (Opened, error) {
 	return out, nil
 }
 
+// Held implements Store.
+func (m *memory) Held(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mine != m.term {
+		return fmt.Errorf("store: %w", ErrFenced)
+	}
+	return nil
+}
+
 func records(in map[int64]Record) []Record {
 	return slices.SortedFunc(maps.Values(in), func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
 }

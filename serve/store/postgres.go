@@ -347,6 +347,14 @@ func (s *postgres) begin(ctx context.Context, after int64, holder, address strin
 	return out, nil
 }
 
+// Held implements Store.
+func (s *postgres) Held(ctx context.Context) error {
+	s.mu.Lock()
+	term := s.term
+	s.mu.Unlock()
+	return s.held(ctx, term)
+}
+
 // timeline is the one that is written to. The server's last checkpoint has that too, but after a
 // promotion that of the server before, until the next checkpoint: for minutes.
 const timeline = "CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint()) " +

@@ -184,6 +184,19 @@ func (w Write) statements(add func(query string, args ...any)) {
 // tables read what is stored.
 type tables struct{ reading *sql.DB }
 
+// held says whether term is still the last.
+func (s tables) held(ctx context.Context, term int64) error {
+	var last int64
+	err := s.reading.QueryRowContext(ctx, "SELECT term FROM writer").Scan(&last)
+	if err == nil && last != term {
+		err = ErrFenced
+	}
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
 // Load implements Store.
 func (s tables) Load(ctx context.Context, id int64) (Stored, error) {
 	out, err := s.load(ctx, id)

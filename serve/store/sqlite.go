@@ -254,6 +254,9 @@ func (s *sqlite) Begin(ctx context.Context, holder string) (out Opened, err erro
 	return out, nil
 }
 
+// Held implements Store.
+func (s *sqlite) Held(ctx context.Context) error { return s.held(ctx, s.term) }
+
 func (s *sqlite) records(ctx context.Context, query string) (out []Record, err error) {
 	rows, err := s.conn.QueryContext(ctx, query)
 	if err != nil {

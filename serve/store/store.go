@@ -34,6 +34,9 @@ type Store interface {
 	// Begin takes the store over for a holder, a name for people to read, and says what is in it.
 	// It comes before everything else, once.
 	Begin(ctx context.Context, holder string) (Opened, error)
+	// Held says whether the store may still write: nil, or an error, which matches ErrFenced if
+	// somebody else has begun since. It only reads, and does not wait for who writes.
+	Held(ctx context.Context) error
 	// Load is all of an experiment but its lines.
 	Load(ctx context.Context, id int64) (Stored, error)
 	// Lines are those of an experiment's transcript from number from on, 0 being the first.
