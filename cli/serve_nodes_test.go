@@ -42,6 +42,10 @@ func TestServeNodes(t *testing.T) {
 		t.Errorf("%v and %v", said, again)
 	}
 	b.call(http.StatusNotFound, "GET", "/v1/experiments/mine", "")
+	drill := startServe(t, "--database", c.Copy(t, address), "--read-only")
+	drill.key = a.key
+	drill.call(http.StatusOK, "GET", "/v1/experiments/shop", "")
+	drill.call(http.StatusForbidden, "POST", "/v1/experiments/shop/stop", "")
 	if code := a.stop(); code != 0 {
 		t.Errorf("the first ends with %d", code)
 	}

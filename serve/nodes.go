@@ -42,6 +42,8 @@ type node struct {
 	// out: this process answers nothing more, for good.
 	out        atomic.Bool
 	superseded chan struct{}
+	database   string       // see Database
+	seen       store.Writer // as it was looked at last
 
 	elsewhere sync.Mutex // of what follows
 	address   string
@@ -82,6 +84,10 @@ func (e *Engine) Lead(ctx context.Context) error {
 	}
 }
 
+// Database names the database of a Shared store, and none that was copied or restored from it; else it
+// is empty. Whoever writes in the same one has the same name for it.
+func (e *Engine) Database() string { return e.database }
+
 // Superseded is closed when another process has taken over a store that is not Shared: this engine
 // then answers nothing more, and is to be closed.
 func (e *Engine) Superseded() <-chan struct{} { return e.superseded }
@@ -94,7 +100,10 @@ func (e *Engine) quit(why error) {
 	e.refuse(fmt.Errorf("%w: %w", ErrUnavailable, why))
 	if !e.shared {
 		close(e.superseded)
+		return
 	}
+	e.confirm(time.Time{})
+	e.heard("", false)
 }
 
 // here says whether this engine may answer.
@@ -144,12 +153,9 @@ func (e *Engine) join(ctx context.Context, st store.Shared) error {
 	e.confirm(time.Time{})
 	e.heard("", false)
 	e.refuse(errElsewhere)
-	w, err := st.Look(ctx)
-	if err == nil {
-		e.heard(w.Address, false)
-		if w.Gone {
-			err = e.claim(ctx, st, w)
-		}
+	silent, err := e.listen(ctx, st)
+	if err == nil && silent {
+		err = e.claim(ctx, st, e.seen)
 	}
 	if err != nil && !errors.Is(err, store.ErrFenced) {
 		_ = st.Close()
@@ -161,33 +167,63 @@ func (e *Engine) join(ctx context.Context, st store.Shared) error {
 	return nil
 }
 
+// listen looks until the writer is seen to write, or for lapse; silent if nobody does. An address
+// alone says nothing: a restored dump has that of who wrote when it was made.
+func (e *Engine) listen(ctx context.Context, st store.Shared) (silent bool, err error) {
+	silent = true
+	for from := time.Now(); ; {
+		w, err := st.Look(ctx)
+		if err != nil {
+			return false, err
+		}
+		beats := w.After(e.seen)
+		e.seen, e.database = w, w.Database
+		if beats {
+			e.heard(w.Address, false)
+			return false, nil
+		}
+		if silent = silent && !w.Busy; w.Gone || time.Since(from) > lapse {
+			return silent || w.Gone, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
 // follow watches the writer until it is this process.
 func (e *Engine) follow(ctx context.Context) error {
 	st := e.watched
 	e.watched = nil
-	var last store.Writer
 	since, wait := time.Now(), lookEvery
 	for failed := false; ; {
 		from := time.Now()
 		w, err := e.look(ctx, &st)
 		switch {
 		case err != nil:
-			if !failed {
+			if !failed && !errors.Is(err, store.ErrReplaced) {
 				e.cfg.Log.Error("serve: the store cannot be read", "error", err)
 			}
 			if time.Since(since) > lapse {
 				e.heard("", false) // nobody knows
 			}
 		default:
-			if w.Term != last.Term || w.Commits != last.Commits || w.Busy {
-				last, since = w, from
+			beats, other := w.After(e.seen), w.Term != e.seen.Term
+			if beats || other || w.Commits != e.seen.Commits || w.Busy {
+				e.seen, since = w, from
 			}
 			mine := w.Term == e.term
 			if mine { // nobody has begun since, so that the last plan is still the last
 				e.confirm(from)
 			} else {
 				e.confirm(time.Time{})
-				e.heard(w.Address, false)
+				if beats {
+					e.heard(w.Address, false)
+				} else if other {
+					e.heard("", false) // until he is seen to write here
+				}
 			}
 			if !mine && !w.Gone && time.Since(since) <= lapse {
 				break
@@ -200,6 +236,9 @@ func (e *Engine) follow(ctx context.Context) error {
 			}
 			_ = st.Close() // it may be in the middle of something
 			st = nil
+		}
+		if errors.Is(err, store.ErrReplaced) {
+			return err
 		}
 		if failed = err != nil; !failed {
 			wait = lookEvery
@@ -273,7 +312,7 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 	if err := errors.Join(err, <-beaten); err != nil {
 		return err
 	}
-	e.term = w.Term + 1
+	e.term, e.seen = w.Term+1, store.Writer{}
 	e.confirm(from)
 	e.queue.Lock()
 	e.queue.closed = nil

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -215,6 +217,100 @@ func TestTwoNodes(t *testing.T) {
 		here, to, _ := a.Where()
 		return !here && to == "http://b"
 	})
+}
+
+// A dump that is restored beneath running processes, or tables that are dropped, end their answers:
+// they say so, make no tables of their own, and take nothing over. Once they are started again, what
+// ran has failed.
+func TestRestoredBeneath(t *testing.T) {
+	for what, replace := range map[string]func(c *pgtest.Cluster, address, name string, dump []byte){
+		"restored": func(c *pgtest.Cluster, address, _ string, dump []byte) {
+			c.Restore(t, address, dump, "--clean")
+		},
+		"restored in one transaction": func(c *pgtest.Cluster, address, _ string, dump []byte) {
+			c.Restore(t, address, dump, "--clean", "--single-transaction")
+		},
+		"dropped first": func(c *pgtest.Cluster, address, name string, dump []byte) {
+			c.SQL(t, name, "DROP SCHEMA sotto CASCADE")
+			time.Sleep(2 * beatEvery)
+			c.Restore(t, address, dump)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			address, c := pgtest.Database(t), pgtest.Start(t)
+			name, _, _ := strings.Cut(strings.TrimPrefix(address, "postgres:///"), "?")
+			var log logged
+			nodes := make([]*Engine, 2)
+			for i := range nodes {
+				nodes[i] = open(t, Config{Store: postgresAt(t, address), Log: slog.New(slog.NewTextHandler(&log, nil))})
+			}
+			a := nodes[0]
+			begin(t, a, shop)
+			secret, _, err := a.NewKey(t.Context(), "reader", ScopeRead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := a.Decide(t.Context(), "shop", "ann")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			dump := c.Dump(t, address)
+			replace(c, address, name, dump)
+			for i, e := range nodes {
+				within(t, 30*time.Second, "that it is not ready for good", func() bool {
+					return errors.Is(e.Ready(), store.ErrReplaced)
+				})
+				if here, to, _ := e.Where(); here || to != "" {
+					t.Errorf("node %d says that %q answers, or it", i, to)
+				}
+				if _, err := e.Decide(t.Context(), "shop", "ben"); !errors.Is(err, ErrUnavailable) {
+					t.Errorf("node %d decides: %v", i, err)
+				}
+				if _, err := e.Reward(t.Context(), "shop", Report{d.Token, 1}); !errors.Is(err, ErrUnavailable) {
+					t.Errorf("node %d takes a reward: %v", i, err)
+				}
+			}
+			if n := strings.Count(log.String(), "level=ERROR msg=\"serve: this process answers nothing more\""); n != 2 ||
+				strings.Count(log.String(), "this process writes") != 1 {
+				t.Errorf("two processes say: %s", &log)
+			}
+			for _, e := range nodes {
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			again := open(t, Config{Store: postgresAt(t, address)})
+			within(t, 30*time.Second, "that it writes", func() bool { return leads(again) })
+			if info, err := again.Get(t.Context(), "shop"); err != nil || info.State != Failed {
+				t.Errorf("then it is %+v, %v", info, err)
+			}
+			if again.May(secret) != ScopeRead {
+				t.Error("a key of the dump is refused")
+			}
+		})
+	}
+}
+
+// A logged text is what many write.
+type logged struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // A clocked store has a clock of its own.

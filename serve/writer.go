@@ -39,9 +39,16 @@ type writer struct {
 func (e *Engine) run(ctx context.Context) {
 	defer close(e.done)
 	for {
-		if e.store == nil && e.follow(ctx) != nil {
-			e.refuse(fmt.Errorf("%w: the engine was closed", ErrUnavailable))
-			return
+		if e.store == nil {
+			err := e.follow(ctx)
+			if errors.Is(err, store.ErrReplaced) {
+				e.quit(err) // what is there now is somebody's to look at
+				return
+			}
+			if err != nil {
+				e.refuse(fmt.Errorf("%w: the engine was closed", ErrUnavailable))
+				return
+			}
 		}
 		timer, what := time.NewTimer(e.rest()), asked
 		select {

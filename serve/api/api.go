@@ -29,6 +29,7 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/page"
+	"github.com/sotto-dp/sotto/serve/store"
 )
 
 // Limits of bodies in bytes, and of the rewards in one.
@@ -99,7 +100,7 @@ func Handler(cfg Config) http.Handler {
 		}, May: f.reads, Clock: cfg.clock})
 	f.ending, f.end = context.WithCancel(context.Background())
 	f.fresh = newCap(cfg.NewUnits, cfg.clock)
-	f.passer = newForwarder(cfg.Log, f.nowhere)
+	f.passer = newForwarder(cfg.Log, cfg.Engine.Database(), f.nowhere)
 	f.passer.mark = f.tellFrom
 	for _, table := range []map[string]http.HandlerFunc{f.table(), f.pageTable()} {
 		for pattern, h := range table {
@@ -171,6 +172,12 @@ var own = map[string]bool{"/livez": true, "/openapi.yaml": true}
 
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if from := r.Header.Get(forwarded); from != "" && from != f.Engine.Database() {
+		f.passer.warn("a request was refused: the process that passed it on is on another database, or of another " +
+			"version")
+		f.nowhere(w, r)
+		return
+	}
 	if here, address, until := f.Engine.Where(); !here && !own[r.URL.Path] {
 		if lasts(r) {
 			ctx, cancel := context.WithCancel(r.Context())
@@ -216,7 +223,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *front) nowhere(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if !f.cross(w, r) {
-		f.answerTo(w, r, serve.ErrUnavailable)
+		err := f.Engine.Ready()
+		if err == nil {
+			err = serve.ErrUnavailable
+		}
+		f.answerTo(w, r, err)
 	}
 }
 
@@ -266,6 +277,8 @@ func problemOf(err error) *problem {
 	case errors.Is(err, serve.ErrReadOnly):
 		return refused(http.StatusForbidden, "", "this service only reads: nothing is decided, "+
 			"taken or changed")
+	case errors.Is(err, store.ErrReplaced):
+		return refused(http.StatusServiceUnavailable, "", store.ErrReplaced.Error())
 	case errors.Is(err, serve.ErrUnavailable), errors.Is(err, context.DeadlineExceeded),
 		errors.Is(err, context.Canceled):
 		return refused(http.StatusServiceUnavailable, "", "the service cannot write now: send it again")
@@ -427,7 +440,12 @@ func (f *front) finish(w http.ResponseWriter, r *http.Request, h handled) {
 	}
 }
 
-func (f *front) live(w http.ResponseWriter, _ *http.Request) { ok(w, statusJSON{"ok"}) }
+func (f *front) live(w http.ResponseWriter, r *http.Request) {
+	if from := r.Header.Get(forwarded); from != "" { // which is this one's, and so is the proof of it
+		w.Header().Set(forwarded, from)
+	}
+	ok(w, statusJSON{"ok"})
+}
 
 func (f *front) ready(w http.ResponseWriter, _ *http.Request) {
 	switch err := f.Engine.Ready(); {

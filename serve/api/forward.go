@@ -7,29 +7,46 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// forwarded marks a request that another process has passed on. It is not passed on again: two that
-// take each other for the writer would do so for ever.
+// forwarded marks a request that another process has passed on, with the name of its database. It is
+// not passed on again: two that take each other for the writer would do so for ever. One of another
+// database is refused: whoever sent it has read an address in a copy of this one. In an answer it is
+// the proof of who was asked that it is on this database.
 const forwarded = "Sotto-Forwarded"
 
 // warnEvery is how often the log says that requests cannot be passed on.
 const warnEvery = 10 * time.Second
 
+// Who is at an address is asked within proveWithin, and if the answer is not good, again after proveEvery.
+const (
+	proveWithin = 2 * time.Second
+	proveEvery  = 500 * time.Millisecond
+)
+
 // A forwarder passes requests on to the process that writes, whole, and its answers back: the
 // writer looks at the key, the body and the time. It keeps nothing and says nothing of them.
 type forwarder struct {
-	proxy  *httputil.ReverseProxy
-	warned atomic.Int64
-	mark   func(to http.Header, of *http.Request) // adds to what is passed on; nil adds nothing
+	proxy    *httputil.ReverseProxy
+	mark     func(to http.Header, of *http.Request) // adds to what is passed on; nil adds nothing
+	log      *slog.Logger
+	database string // its name
+	warned   atomic.Int64
+
+	proof sync.Mutex      // of what follows
+	of    context.Context // which ends when the address is another
+	good  bool
+	asked time.Time
 }
 
 type toKey struct{}
 
-func newForwarder(log *slog.Logger, failed func(http.ResponseWriter, *http.Request)) *forwarder {
-	f := &forwarder{}
+func newForwarder(log *slog.Logger, database string,
+	failed func(http.ResponseWriter, *http.Request)) *forwarder {
+	f := &forwarder{log: log, database: database}
 	f.proxy = &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			to, _ := p.In.Context().Value(toKey{}).(*url.URL)
@@ -42,7 +59,7 @@ func newForwarder(log *slog.Logger, failed func(http.ResponseWriter, *http.Reque
 				f.mark(p.Out.Header, p.In)
 			}
 			p.Out.Host = p.In.Host
-			p.Out.Header.Set(forwarded, "1")
+			p.Out.Header.Set(forwarded, database)
 		},
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: time.Second}).DialContext,
@@ -55,10 +72,8 @@ func newForwarder(log *slog.Logger, failed func(http.ResponseWriter, *http.Reque
 		},
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			now := time.Now().UnixNano()
-			if last := f.warned.Load(); r.Context().Err() == nil && now-last > int64(warnEvery) &&
-				f.warned.CompareAndSwap(last, now) {
-				log.Error("requests cannot be passed on to the process that writes", "error", err)
+			if r.Context().Err() == nil {
+				f.warn("requests cannot be passed on to the process that writes", "error", err)
 			}
 			failed(w, r)
 		},
@@ -76,9 +91,50 @@ func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, address string,
 	if err != nil || to.Host == "" {
 		return false
 	}
+	if !f.proved(to, until) {
+		return false
+	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), toKey{}, to))
 	defer cancel()
 	defer context.AfterFunc(until, cancel)()
 	f.proxy.ServeHTTP(w, r.WithContext(ctx))
 	return true
+}
+
+// warn logs an error, seldom.
+func (f *forwarder) warn(what string, more ...any) {
+	now := time.Now().UnixNano()
+	if last := f.warned.Load(); now-last > int64(warnEvery) && f.warned.CompareAndSwap(last, now) {
+		f.log.Error(what, more...)
+	}
+}
+
+// proved says whether who is at an address has proved to be on this database, before anything of a
+// request goes there: who is asked by one on another database does not know the name.
+func (f *forwarder) proved(to *url.URL, until context.Context) bool {
+	f.proof.Lock()
+	defer f.proof.Unlock()
+	if f.of != until {
+		f.of, f.good, f.asked = until, false, time.Time{}
+	}
+	if f.good || time.Since(f.asked) < proveEvery {
+		return f.good
+	}
+	ctx, cancel := context.WithTimeout(until, proveWithin)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to.JoinPath("/livez").String(), nil)
+	if err != nil {
+		return false
+	}
+	r.Header.Set(forwarded, f.database)
+	out, err := f.proxy.Transport.RoundTrip(r)
+	if err == nil {
+		f.good = out.Header.Get(forwarded) == f.database
+		_ = out.Body.Close()
+	}
+	if f.asked = time.Now(); !f.good && until.Err() == nil {
+		f.warn("requests are not passed on: nobody at the address of the process that writes proves to be on "+
+			"this database", "address", to.String(), "error", err)
+	}
+	return f.good
 }

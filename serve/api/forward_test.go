@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/sotto-dp/sotto/internal/base/pgtest"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/serve"
@@ -141,8 +143,11 @@ func TestForwardInTime(t *testing.T) {
 	want(b, 405, "GET", "/v1/experiments/shop/rewards", "", "use one of POST")
 	want(b, 413, "POST", "/v1/experiments/shop/rewards", strings.Repeat(" ", maxReward+1), "")
 	want(b, 200, "GET", "/readyz", "", "ok")
-	want(b, 503, "GET", "/v1/experiments", "", "send it again", forwarded, "1")
-	want(a, 200, "GET", "/v1/experiments", "", "shop", forwarded, "1")
+	want(b, 503, "GET", "/v1/experiments", "", "send it again", forwarded, b.engine.Database())
+	want(a, 200, "GET", "/v1/experiments", "", "shop", forwarded, b.engine.Database())
+	for _, path := range []string{"/livez", "/v1/experiments"} { // of another database, or an older program
+		want(a, 503, "GET", path, "", "send it again", forwarded, "1")
+	}
 	if err := a.engine.RevokeLastKey(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -180,15 +185,71 @@ func TestForwardInTime(t *testing.T) {
 	}
 }
 
+// A database that was restored from a dump has the address of the process that wrote when it was made.
+// No request to a process on it goes there, whether or not somebody writes in it.
+func TestForwardFromACopy(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Database(t)
+	a := newNode(t, address)
+	key, _, err := a.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(n *node, status int, method, path, body, part string) {
+		t.Helper()
+		if got, out, _ := n.ask(t, key, method, path, body); got != status || !strings.Contains(out, part) {
+			t.Errorf("%s %s: %d %s, must be %d with %q", method, path, got, out, status, part)
+		}
+	}
+	want(a, 201, "POST", "/v1/experiments", shop, `"draft"`)
+	want(a, 200, "POST", "/v1/experiments/shop/start", "", "")
+	c := pgtest.Start(t)
+	rest := c.Copy(t, address)
+	b := newNode(t, rest)
+	if here, to, _ := b.engine.Where(); !here {
+		t.Errorf("who is on the copy says that %q answers", to)
+	}
+	want(b, 200, "GET", "/v1/experiments/shop", "", `"failed"`)
+	want(b, 200, "POST", "/v1/experiments/shop/stop", "{}", `"stopped"`)
+	want(a, 200, "GET", "/v1/experiments/shop", "", `"running"`)
+
+	// one writes in the copy, and what the copy says is the first's address nevertheless
+	conn, err := pgx.Connect(t.Context(), rest+"&search_path=sotto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "UPDATE lease SET address = $1", a.URL); err != nil {
+		t.Fatal(err)
+	}
+	d := newNode(t, rest)
+	if here, to, _ := d.engine.Where(); here || to != a.URL {
+		t.Errorf("who is on the copy says %v, %q", here, to)
+	}
+	want(d, 503, "GET", "/v1/experiments/shop", "", "send it again")
+	want(d, 503, "POST", "/v1/experiments/shop/stop", "{}", "send it again")
+	want(a, 200, "GET", "/v1/experiments/shop", "", `"running"`)
+	if log := d.log.String(); !strings.Contains(log, "proves to be on this database") || strings.Contains(log, key) {
+		t.Errorf("it says %s", log)
+	}
+	if log := a.log.String(); !strings.Contains(log, "is on another database") {
+		t.Errorf("the first says %s", log)
+	}
+}
+
 // A request that waits for a writer who stands still is answered when another one writes.
 func TestForwardToNobody(t *testing.T) {
-	still := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	still := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/livez" {
+			w.Header().Set(forwarded, r.Header.Get(forwarded))
+			return
+		}
 		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that whoever asked has gone
 		<-r.Context().Done()
 	}))
 	defer still.Close()
 	var log text
-	f := newForwarder(slog.New(slog.NewTextHandler(&log, nil)), func(w http.ResponseWriter, _ *http.Request) {
+	f := newForwarder(slog.New(slog.NewTextHandler(&log, nil)), "this", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(503)
 	})
 	until, changed := context.WithCancel(t.Context())

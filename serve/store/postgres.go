@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -114,8 +117,27 @@ func hide(text string, u *url.URL) string {
 // known is what the stores of one process know of the database together.
 type known struct {
 	sync.Mutex
-	most progress
-	term int64 // the last in which one of them wrote what it knew to be whole; 0: none
+	most     progress
+	term     int64  // the last in which one of them wrote what it knew to be whole; 0: none
+	identity string // of the tables; empty before they were seen
+}
+
+// identity tells the tables from those of every other database, also of one that was restored from
+// their dump, and from what is restored in their place.
+const identity = "(SELECT system_identifier FROM pg_control_system()) || '/' || " + here + " || '/' || w.tableoid"
+
+// here is the database that is connected to; a server has many.
+const here = "(SELECT oid FROM pg_database WHERE datname = current_database())"
+
+// same notes which tables there are, or says that they are others.
+func (k *known) same(identity string) error {
+	k.Lock()
+	defer k.Unlock()
+	if k.identity != "" && k.identity != identity {
+		return ErrReplaced
+	}
+	k.identity = identity
+	return nil
 }
 
 // A progress is how far a database is: how often it was found to have lost commits, and how many it
@@ -147,9 +169,10 @@ type postgres struct {
 	known *known
 	reads bool // and writes nothing
 
-	mu   sync.Mutex // of conn, and of what follows
-	term int64
-	at   progress
+	mu    sync.Mutex // of conn, and of what follows
+	term  int64
+	table uint32 // of the writer
+	at    progress
 	// that have to be written: the database is of another history than is written down
 	origin string
 	older  bool
@@ -237,6 +260,9 @@ func (s *postgres) make(ctx context.Context) error {
 		if s.reads {
 			return fmt.Errorf("there are no tables: %w", ErrSchema)
 		}
+		if err := s.known.same(""); err != nil { // they were there
+			return err
+		}
 		if !there {
 			if _, err := s.conn.Exec(ctx, "CREATE SCHEMA sotto"); err != nil {
 				return err
@@ -305,7 +331,7 @@ func (s *postgres) begin(ctx context.Context, after int64, holder, address strin
 		// Whoever wrote may have been stopped inside of a transaction, and holds the row of the writer.
 		if _, err := s.conn.Exec(ctx, "SELECT pg_terminate_backend(a.pid, 1000) FROM pg_stat_activity a, "+
 			"lease l, writer w WHERE a.pid = l.backend AND a.backend_start = l.since AND "+
-			"a.pid <> pg_backend_pid() AND ($1 < 0 OR w.term = $1)", after); err != nil {
+			"a.datid = "+here+" AND a.pid <> pg_backend_pid() AND ($1 < 0 OR w.term = $1)", after); err != nil {
 			return err
 		}
 		tag, err := s.conn.Exec(ctx, "UPDATE writer SET term = term + 1, holder = $1 WHERE $2 < 0 OR term = $2",
@@ -363,18 +389,22 @@ const timeline = "CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg
 // state is what there is, and from which history: what was written down and what is so.
 func (s *postgres) state(ctx context.Context, out *Opened, was, origin *string) error {
 	var secret []byte
-	if err := s.conn.QueryRow(ctx, "SELECT w.term, l.losses, w.commits, w.now, w.secret, l.origin, "+
+	var now string
+	if err := s.conn.QueryRow(ctx, "SELECT w.term, w.tableoid, "+identity+", l.losses, w.commits, w.now, w.secret, l.origin, "+
 		"(SELECT system_identifier FROM pg_control_system()) || '/' || "+timeline+" || '/' || "+
 		"'writer'::regclass::oid, "+
 		"(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM writer w, lease l").Scan(&s.term,
-		&s.at.losses, &s.at.commits, &out.Now, &secret, was, origin, &out.Clock); err != nil {
+		&s.table, &now, &s.at.losses, &s.at.commits, &out.Now, &secret, was, origin, &out.Clock); err != nil {
 		return err
 	}
 	if len(secret) != len(out.Secret) {
 		return errors.New("its secret is damaged")
 	}
 	out.Secret = [32]byte(secret)
-	var err error
+	err := s.known.same(now)
+	if err != nil {
+		return err
+	}
 	if out.Experiments, err = s.records(ctx, "experiment"); err != nil {
 		return err
 	}
@@ -401,6 +431,8 @@ func (s *postgres) Commit(ctx context.Context, c Commit) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWithin)
 	defer cancel()
 	all := c.statements(s.term)
+	all[0].query += " AND tableoid = $3" // a dump of this term may have been restored
+	all[0].args = append(all[0].args, s.table)
 	// Who finds that the store has gone back writes that down with his first writes.
 	told := s.origin != "" && len(c.Writes)+len(c.Keys) > 0
 	at := progress{s.at.losses, s.at.commits + 1}
@@ -453,15 +485,23 @@ func (s *postgres) send(ctx context.Context, all []statement) error {
 // Look implements Shared.
 func (s *postgres) Look(ctx context.Context) (w Writer, err error) {
 	var losses int64
+	var secret []byte
+	var now string
 	// One who has begun to send and stands still is not busy: the server waits for him.
 	err = s.reading.QueryRowContext(ctx, "SELECT w.term, l.losses, w.commits, l.address, a.pid IS NULL, "+
-		"coalesce(a.state = 'active' AND a.wait_event IS DISTINCT FROM 'ClientRead', false) "+
-		"FROM writer w CROSS JOIN lease l LEFT JOIN pg_stat_activity a ON a.pid = l.backend AND "+
-		"coalesce(a.backend_start = l.since, true)").Scan(&w.Term, &losses, &w.Commits, &w.Address, &w.Gone,
-		&w.Busy)
+		"coalesce(a.state = 'active' AND a.wait_event IS DISTINCT FROM 'ClientRead', false), "+
+		identity+", w.secret FROM writer w CROSS JOIN lease l LEFT JOIN pg_stat_activity a ON "+
+		"a.pid = l.backend AND a.datid = "+here+" AND coalesce(a.backend_start = l.since, true)").Scan(&w.Term,
+		&losses, &w.Commits, &w.Address, &w.Gone, &w.Busy, &now, &secret)
+	if err == nil {
+		err = s.known.same(now)
+	}
 	if err != nil {
 		return Writer{}, fmt.Errorf("store: %w", err)
 	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("database " + now))
+	w.Database = hex.EncodeToString(mac.Sum(nil)[:16])
 	s.known.saw(progress{losses, w.Commits})
 	return w, nil
 }

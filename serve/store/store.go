@@ -24,6 +24,10 @@ var (
 	ErrFenced = errors.New("another process has taken the store over")
 	// ErrSchema is matched when the store was written by another version of the program.
 	ErrSchema = errors.New("the store is of another version")
+	// ErrReplaced is matched when the tables are not those that this process has had open: a dump was
+	// restored beneath it, or they were dropped.
+	ErrReplaced = errors.New("the store was replaced beneath this process, as pg_restore --clean does; " +
+		"end every process on it, restore, and start them again")
 	// ErrReadOnly is matched when the store was opened to be read.
 	ErrReadOnly = errors.New("the store was opened to be read")
 )
@@ -76,7 +80,13 @@ type Writer struct {
 	Address string // where others find him; empty if they do not
 	Busy    bool   // the database is at work on what he sent
 	Gone    bool   // his connection has ended
+	// Database names what is looked at, and nothing that was copied or restored from it: the name is in
+	// no dump. Who has not read the database cannot know it.
+	Database string
 }
+
+// After says whether w writes: there are commits that there were not when was was seen.
+func (w Writer) After(was Writer) bool { return w.Term == was.Term && w.Commits > was.Commits }
 
 // Opened is what a store says when it is taken over.
 type Opened struct {

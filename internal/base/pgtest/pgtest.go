@@ -81,12 +81,7 @@ func (c *Cluster) SQL(t testing.TB, database string, statements ...string) strin
 // Dump is all of a database that Database made, as statements that psql reads.
 func Dump(t testing.TB, address string) []byte {
 	t.Helper()
-	c := Start(t)
-	out, err := exec.Command(filepath.Join(c.bin, "pg_dump"), "--no-owner", "--no-privileges", "-d",
-		address).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	out := Start(t).program(t, nil, "pg_dump", "--no-owner", "--no-privileges", "-d", address)
 	// which psql of before 2025 does not know
 	return regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`).ReplaceAll(out, nil)
 }
@@ -96,6 +91,38 @@ func Run(t testing.TB, address string, statements ...string) string {
 	t.Helper()
 	name, _, _ := strings.Cut(strings.TrimPrefix(address, "postgres:///"), "?")
 	return Start(t).SQL(t, name, statements...)
+}
+
+// Copy makes a new database of a dump of one that Database has made, and says where it is.
+func (c *Cluster) Copy(t testing.TB, address string) string {
+	t.Helper()
+	to := Database(t)
+	c.Restore(t, to, c.Dump(t, address))
+	return to
+}
+
+// Dump is what pg_dump writes of a database, for pg_restore.
+func (c *Cluster) Dump(t testing.TB, address string) []byte {
+	t.Helper()
+	return c.program(t, nil, "pg_dump", "-Fc", address)
+}
+
+// Restore has pg_restore write a dump into a database, in the place of what is there if it is to clean.
+func (c *Cluster) Restore(t testing.TB, address string, dump []byte, clean ...string) {
+	t.Helper()
+	c.program(t, dump, "pg_restore", append(clean, "-d", address)...)
+}
+
+func (c *Cluster) program(t testing.TB, in []byte, name string, args ...string) []byte {
+	t.Helper()
+	run := exec.Command(filepath.Join(c.bin, name), args...)
+	var errs bytes.Buffer
+	run.Stdin, run.Stderr = bytes.NewReader(in), &errs
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", name, err, &errs)
+	}
+	return out
 }
 
 // programs is the directory of PostgreSQL's programs; Debian has it not on the path.
