@@ -137,6 +137,8 @@ var cliTexts = kong.Vars{
 		"started, and others get the end, window and floor of their file. Another difference is an error.",
 	"serveReadOnly": "Show what is in the database as it is now, and change nothing: no decision, no " +
 		"reward, no key. For one that was restored from a backup.",
+	"serveOutage": "How long the service may have been down before this start. If the clock says longer, and the " +
+		"database server's does not, time goes on from the last commit.",
 	"serveCert": "Certificate in PEM, with those of its issuers: speak HTTPS. It is read again when the " +
 		"file changes.",
 	"serveTLSKey": "The certificate's private key, in PEM.",

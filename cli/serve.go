@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/demo"
@@ -35,9 +36,10 @@ type serveCommand struct {
 	TLSCert      string `name:"tls-cert" env:"SOTTO_TLS_CERT" help:"${serveCert}" placeholder:"FILE" type:"path"`
 	TLSKey       string `name:"tls-key" env:"SOTTO_TLS_KEY" help:"${serveTLSKey}" placeholder:"FILE" type:"path"`
 
-	Advertise   string   `env:"SOTTO_ADVERTISE" help:"${serveAdvertise}" placeholder:"URL"`
-	Database    string   `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
-	AllowOrigin []string `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
+	Advertise   string        `env:"SOTTO_ADVERTISE" help:"${serveAdvertise}" placeholder:"URL"`
+	Database    string        `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
+	Outage      time.Duration `name:"longest-outage" env:"SOTTO_LONGEST_OUTAGE" default:"1h" help:"${serveOutage}" placeholder:"DURATION"`
+	AllowOrigin []string      `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
 
 	NewUnits            flags.Number `env:"SOTTO_NEW_UNITS" in:"[0,inf)" default:"1" help:"${serveNewUnits}" placeholder:"RATE"`
 	ClientAddressHeader string       `env:"SOTTO_CLIENT_ADDRESS_HEADER" help:"${serveClientHeader}" placeholder:"NAME"`
@@ -91,7 +93,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	}
 	metrics := api.NewMetrics()
 	cfg := serve.Config{Meter: metrics, Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid()),
-		ReadOnly: c.ReadOnly, HelperSecret: func(name string) []byte { return shared[name] }}
+		ReadOnly: c.ReadOnly, Outage: c.Outage, HelperSecret: func(name string) []byte { return shared[name] }}
 	where := "memory, and gone when it ends: for nobody's real rewards"
 	switch {
 	case c.Demo:
@@ -309,6 +311,9 @@ func (c *serveCommand) check(s streams) ([]*experiment.Live, error) {
 	}
 	if c.ReadOnly && c.Experiments != "" {
 		return nil, usagef("--read-only makes no experiments: --experiments is not for it")
+	}
+	if c.Outage < time.Hour {
+		return nil, usagef("--longest-outage is %v, must be 1h or more", c.Outage)
 	}
 	for _, origin := range c.AllowOrigin {
 		if _, err := api.ParseOrigin(origin); err != nil {

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -21,6 +22,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sotto-dp/sotto/serve/store"
 )
 
 // A served is a running sotto serve.
@@ -130,6 +133,49 @@ func TestServeSuperseded(t *testing.T) {
 	}
 	b.key = a.key
 	b.call(http.StatusOK, "GET", "/v1/experiments", "")
+}
+
+// A clock that has jumped since the last commit is said by the log, /readyz and the metrics, and is
+// believed where the operator says that there was an outage.
+func TestServeClock(t *testing.T) {
+	dir, key := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "key")
+	s := startServe(t, "--data", dir, "--admin-key-file", key)
+	if got := s.call(http.StatusOK, "GET", "/readyz", ""); got["clock"] != nil {
+		t.Error(got)
+	}
+	if code := s.stop(); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, s.errs)
+	}
+	st, err := store.SQLite(dir)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Begin(t.Context(), "a year ago"); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Commit(t.Context(), store.Commit{Now: time.Now().AddDate(-1, 0, 0).UnixMilli()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = startServe(t, "--data", dir, "--admin-key-file", key)
+	if got := s.call(http.StatusOK, "GET", "/readyz", ""); !strings.Contains(fmt.Sprint(got["clock"]),
+		"behind the clock") {
+		t.Error(got)
+	}
+	if log := s.errs.String(); !strings.Contains(log, "--longest-outage") {
+		t.Errorf("it says %s", log)
+	}
+	s.stop()
+	s = startServe(t, "--data", dir, "--admin-key-file", key, "--longest-outage", "10000h")
+	if got := s.call(http.StatusOK, "GET", "/readyz", ""); got["clock"] != nil {
+		t.Error(got)
+	}
+	if code := run(t.Context(), []string{"serve", "--data", dir, "--longest-outage", "59m"}, streams{
+		in: strings.NewReader(""), out: io.Discard, err: io.Discard}); code != exitUsage {
+		t.Errorf("an outage that is too short: exit code %d", code)
+	}
 }
 
 // On a fresh machine: start, declare, decide, reward, end; and after a restart the same key opens,

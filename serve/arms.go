@@ -155,9 +155,9 @@ func (g *arms) decide(ask Ask, now int64) (Decision, error) {
 			return g.told(t, u, Split, now), nil
 		}
 		return g.give(g.instead(), Disabled), nil
-	case s != Running || !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli():
+	case s != Running || !x.started(now):
 		return g.give(g.instead(), Disabled), nil
-	case !x.decl.End.IsZero() && now >= x.decl.End.UnixMilli():
+	case x.over(now):
 		return g.give(g.instead(), Static), nil
 	case unit == "" && !x.decl.Free:
 		return Decision{}, fmt.Errorf("%w is missing: the experiment is sticky", ErrUnit)

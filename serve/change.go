@@ -123,7 +123,7 @@ func (x *live) change(c Change, now int64) error {
 	if err := terms.Check(); err != nil {
 		return err
 	}
-	if c.End != nil && !c.End.IsZero() && c.End.UnixMilli() <= now {
+	if c.End != nil && !c.End.IsZero() && c.End.UnixMilli() <= x.date(now) {
 		return fieldError("end", "is %s, which has passed: stop the experiment instead: %w",
 			c.End.UTC().Format(time.RFC3339), ErrState)
 	}

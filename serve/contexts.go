@@ -152,8 +152,8 @@ func (g *contexts) rank(ask RankAsk, now int64) (out Ranking, _ given, err error
 	}
 	t := tagOf(x.tags, ask.Event)
 	u, was := x.units[t]
-	running := x.rec.State == Running && (x.decl.Start.IsZero() || now >= x.decl.Start.UnixMilli())
-	ended := !x.decl.End.IsZero() && now >= x.decl.End.UnixMilli()
+	running := x.rec.State == Running && x.started(now)
+	ended := x.over(now)
 	switch s := x.rec.State; {
 	case s == Stopped || s == Archived:
 		return g.baseline(ask, Static), given{}, nil

@@ -69,7 +69,7 @@ func (x *live) expire(c *store.Commit) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	keep := x.decl.Retention.Milliseconds()
-	if x.rec.State == Stopped && keep > 0 && c.Now >= x.rec.Ended+keep && x.archive() == nil {
+	if x.rec.State == Stopped && keep > 0 && x.date(c.Now) >= x.rec.Ended+keep && x.archive() == nil {
 		note(context.Background(), c, Entry{Did: "archive", Experiment: x.decl.Name,
 			With: "its retention has passed"})
 	}

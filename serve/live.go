@@ -156,6 +156,7 @@ type live struct {
 	hookKey  []byte   // signs what its webhook is told
 	gatherer gatherer // nil where rewards come in the open
 	debts    *debts   // the engine's
+	date     func(now int64) int64
 	tick     int64
 	window   int64
 
@@ -221,7 +222,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 		copy(r.Key[:], r.seeds[:16])
 		copy(r.Coins[:], r.seeds[16:])
 	}
-	x := &live{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts}
+	x := &live{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date}
 	x.retime()
 	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
 	x.sign = newSigner(x.tokenKey)
@@ -288,9 +289,9 @@ func (x *live) start(e *Engine, now int64) error {
 	if x.rec.State != Draft {
 		return fmt.Errorf("it is %s, must be draft: %w", x.rec.State, ErrState)
 	}
-	if end := x.decl.End; !end.IsZero() && end.UnixMilli() <= now {
+	if x.over(now) {
 		return fieldError("end", "is %s, which has passed: it would stop at once, for good: %w",
-			end.UTC().Format(time.RFC3339), ErrState)
+			x.decl.End.UTC().Format(time.RFC3339), ErrState)
 	}
 	if err := e.apart(x); err != nil {
 		return err
@@ -374,7 +375,7 @@ func (x *live) state(now int64) (s State, wait string, until int64) {
 	if x.rec.State != Running || x.play == nil { // which is not played by who only reads
 		return x.rec.State, "", 0
 	}
-	if !x.decl.Start.IsZero() && now < x.decl.Start.UnixMilli() {
+	if !x.started(now) {
 		return Waiting, "start", x.decl.Start.UnixMilli()
 	}
 	if x.gathering != nil {
@@ -671,7 +672,7 @@ func (x *live) onTick(w *store.Write, now int64) error {
 	if keep, why, ok := x.game.over(); ok {
 		return x.end(keep, why, at)
 	}
-	if end := x.decl.End; !end.IsZero() && at >= end.UnixMilli() {
+	if x.over(at) {
 		keep, err := x.game.kept("")
 		return errors.Join(err, x.end(keep, endDate, at))
 	}

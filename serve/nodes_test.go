@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -295,24 +294,6 @@ func TestRestoredBeneath(t *testing.T) {
 	}
 }
 
-// A logged text is what many write.
-type logged struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // A clocked store has a clock of its own.
 type clocked struct {
 	store.Store
@@ -321,7 +302,7 @@ type clocked struct {
 
 func (c clocked) Begin(ctx context.Context, holder string) (store.Opened, error) {
 	o, err := c.Store.Begin(ctx, holder)
-	o.Clock = c.at
+	o.Clock, o.Elsewhere = c.at, true
 	return o, err
 }
 
@@ -330,7 +311,11 @@ func TestClockOfTheStore(t *testing.T) {
 	mem := store.NewMemory()
 	at := time.Now().Add(-5 * time.Hour)
 	for _, x := range []struct{ clock, want time.Duration }{{0, 0}, {time.Hour, time.Hour}, {0, time.Hour},
-		{7 * time.Hour, 7 * time.Hour}} {
+		{2 * time.Hour, 2 * time.Hour},   // within an hour of the last commit
+		{9 * time.Hour, 2 * time.Hour},   // the clocks differ, and neither is
+		{5 * time.Hour, 5 * time.Hour},   // both say it
+		{7 * time.Hour, 5 * time.Hour}} { // this process's is within an hour of the last commit
+
 		e := open(t, Config{Store: func(ctx context.Context) (store.Store, error) {
 			s, err := mem.Open(ctx)
 			return clocked{s, at.Add(x.clock).UnixMilli()}, err

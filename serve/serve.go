@@ -74,6 +74,10 @@ type Config struct {
 	// Clock tells the time; nil is time.Now. What has a monotonic reading is believed to pass,
 	// whatever the wall clock does; without, the time never goes back.
 	Clock func() time.Time
+	// Outage is how long nobody has written at most before a start, as far as one clock is believed: an
+	// hour at least. If it says more, time goes on from the last commit, unless the store's own clock, which
+	// is another machine's, says the same.
+	Outage time.Duration
 	// Curator builds the curators; nil is release.Real, or release.RealGathered where rewards are
 	// gathered that the service does not see.
 	Curator func(release.Config) (release.Curator, error)
@@ -106,8 +110,9 @@ type Config struct {
 	hookPause   time.Duration // after a webhook's first failure; 0: a second
 	gatherPause time.Duration // after the first time that a sum could not be gathered; 0: a second
 
-	random io.Reader       // nil: the operating system's
-	hook   func(at string) // of tests: called at named points
+	wall   func() time.Time // nil: Clock; of tests, where Clock is nil
+	random io.Reader        // nil: the operating system's
+	hook   func(at string)  // of tests: called at named points
 }
 
 // A Meter counts what happens inside of an engine, for whoever runs it: all of it tells who
@@ -260,6 +265,10 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if own {
 		cfg.Clock = time.Now
 	}
+	if cfg.wall == nil {
+		cfg.wall = cfg.Clock
+	}
+	cfg.Outage = max(cfg.Outage, agree)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -342,15 +351,15 @@ func (e *Engine) Ready() error {
 	return e.queue.closed
 }
 
-// catchUp brings the time to that of a store: to its clock's, if it has one that others go by too and
-// nothing was done yet by this one's, and to the last commit's at least.
+// catchUp brings the time to that of a store: to what is believed, if nothing was done yet by this
+// engine's, and to the last commit's at least.
 func (e *Engine) catchUp(opened store.Opened) {
 	t := e.clock.base.Load() + e.cfg.Clock().Sub(e.clock.from).Milliseconds()
-	to := max(t, opened.Now)
-	if e.clock.own && opened.Clock > 0 && e.clock.last.Load() == 0 {
-		to = max(opened.Clock, opened.Now)
+	to := t
+	if e.clock.own && e.clock.last.Load() == 0 {
+		to = e.believed(opened)
 	}
-	e.clock.base.Add(to - t)
+	e.clock.base.Add(max(to, opened.Now) - t)
 }
 
 // find is an experiment, where this engine may answer for it.

@@ -24,7 +24,7 @@ func (e *Engine) Session(secret string) (session string, k Key) {
 		return "", k
 	}
 	b := binary.BigEndian.AppendUint64(nil, uint64(k.ID))
-	b = binary.BigEndian.AppendUint64(b, uint64(e.now()/1000+int64(SessionLife/time.Second)))
+	b = binary.BigEndian.AppendUint64(b, uint64(e.latest()/1000+int64(SessionLife/time.Second)))
 	text := base64.RawURLEncoding.EncodeToString(b)
 	return text + "." + string(mac64(e.sessionKey(hash), text)), k
 }
@@ -33,7 +33,7 @@ func (e *Engine) Session(secret string) (session string, k Key) {
 func (e *Engine) Visitor(session string) Key {
 	text, mac, _ := cutLast(session)
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) != 16 || e.now()/1000 >= int64(binary.BigEndian.Uint64(b[8:])) {
+	if err != nil || len(b) != 16 || e.latest()/1000 >= int64(binary.BigEndian.Uint64(b[8:])) {
 		return Key{}
 	}
 	id := int64(binary.BigEndian.Uint64(b))

@@ -44,7 +44,7 @@ func (e *Engine) SignedUnit(experiment, token string) (string, error) {
 	e.mu.RUnlock()
 	unit, err := base64.RawURLEncoding.Strict().DecodeString(name)
 	seconds, err2 := strconv.ParseInt(until, 10, 64)
-	if !signed || err != nil || err2 != nil || e.now()/1000 >= seconds || len(unit) == 0 ||
+	if !signed || err != nil || err2 != nil || e.latest()/1000 >= seconds || len(unit) == 0 ||
 		!utf8.Valid(unit) || strings.ContainsRune(string(unit), utf8.RuneError) { // as of units that are named
 		return "", ErrSignature
 	}
@@ -79,7 +79,7 @@ func (e *Engine) NewCookie() (unit, cookie string, err error) {
 	if _, err := io.ReadFull(e.cfg.random, b[:16]); err != nil {
 		return "", "", fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	binary.BigEndian.PutUint64(b[16:], uint64(e.now()/1000+int64(CookieLife/time.Second)))
+	binary.BigEndian.PutUint64(b[16:], uint64(e.latest()/1000+int64(CookieLife/time.Second)))
 	text := base64.RawURLEncoding.EncodeToString(b[:])
 	return nameOf(b[:]), text + "." + string(mac64(e.cookieKey(), text)), nil
 }
@@ -91,7 +91,7 @@ func (e *Engine) CookieUnit(cookie string) (unit string, ok bool) {
 		return "", false
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(b) != 24 || e.now()/1000 >= int64(binary.BigEndian.Uint64(b[16:])) {
+	if err != nil || len(b) != 24 || e.latest()/1000 >= int64(binary.BigEndian.Uint64(b[16:])) {
 		return "", false
 	}
 	return nameOf(b), true

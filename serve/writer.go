@@ -31,6 +31,7 @@ type writer struct {
 	at      int64 // when that was by the engine's clock
 	debts   debts
 	ailing  time.Time    // since when nothing can be written; zero while it can
+	drifted bool         // which was logged
 	beat    time.Time    // when this process was last seen to write
 	watched store.Shared // of a Shared store: what is open to see who writes
 }
@@ -219,6 +220,7 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		e.cfg.hook("a sweep")
 		e.swept, e.at = time.Now(), c.Now
 		e.debts.take()
+		e.watchClock()
 		e.mu.RLock()
 		for _, x := range e.byName {
 			visit[x] = slices.Clip(visit[x])

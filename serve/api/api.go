@@ -17,6 +17,7 @@ import (
 	_ "embed" // openapi.yaml
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -456,7 +457,15 @@ func (f *front) ready(w http.ResponseWriter, _ *http.Request) {
 		f.answer(w, err)
 		return
 	}
-	ok(w, statusJSON{"ok"})
+	out := readyJSON{Status: "ok"}
+	if f.Engine.Drifted() {
+		drift, where := f.Engine.Drift().Round(time.Second), "ahead of"
+		if drift < 0 {
+			where = "behind"
+		}
+		out.Clock = fmt.Sprintf("the service's time is %v %s the clock", drift.Abs(), where)
+	}
+	ok(w, out)
 }
 
 func (f *front) openAPI(w http.ResponseWriter, _ *http.Request) {
@@ -466,6 +475,11 @@ func (f *front) openAPI(w http.ResponseWriter, _ *http.Request) {
 
 type statusJSON struct {
 	Status string `json:"status"`
+}
+
+type readyJSON struct {
+	Status string `json:"status"`
+	Clock  string `json:"clock,omitempty"` // what is wrong with it
 }
 
 type decisionJSON struct {

@@ -18,6 +18,7 @@ import (
 // of answers and what the process uses.
 const (
 	tellsUnits = " Public: tells of decisions and releases alone."
+	tellsClock = " Tells of clocks alone."
 	tellsWho   = " Private: tells that rewards were reported, and when."
 )
 
@@ -168,6 +169,9 @@ func (f *front) metrics(w http.ResponseWriter, r *http.Request) {
 		shown.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sotto_queue",
 			Help: "Requests that wait for a commit." + tellsWho},
 			func() float64 { return float64(f.Engine.Queued()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sotto_clock_drift_seconds",
+				Help: "How far the service's time is ahead of the clock, or behind it if negative." + tellsClock},
+				func() float64 { return f.Engine.Drift().Seconds() }),
 			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	promhttp.HandlerFor(shown, promhttp.HandlerOpts{DisableCompression: true,

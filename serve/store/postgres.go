@@ -393,8 +393,9 @@ func (s *postgres) state(ctx context.Context, out *Opened, was, origin *string) 
 	if err := s.conn.QueryRow(ctx, "SELECT w.term, w.tableoid, "+identity+", l.losses, w.commits, w.now, w.secret, l.origin, "+
 		"(SELECT system_identifier FROM pg_control_system()) || '/' || "+timeline+" || '/' || "+
 		"'writer'::regclass::oid, "+
-		"(extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM writer w, lease l").Scan(&s.term,
-		&s.table, &now, &s.at.losses, &s.at.commits, &out.Now, &secret, was, origin, &out.Clock); err != nil {
+		"(extract(epoch FROM clock_timestamp()) * 1000)::bigint, "+
+		"coalesce(inet_client_addr() <> inet_server_addr(), false) FROM writer w, lease l").Scan(&s.term,
+		&s.table, &now, &s.at.losses, &s.at.commits, &out.Now, &secret, was, origin, &out.Clock, &out.Elsewhere); err != nil {
 		return err
 	}
 	if len(secret) != len(out.Secret) {

@@ -93,6 +93,8 @@ type Opened struct {
 	Secret [32]byte // drawn when the store was made; keys of tokens and tags come from it
 	Now    int64    // the time of the last commit
 	Clock  int64    // the time that the store's own clock says, which all who share it have; else 0
+	// Elsewhere: that clock is another machine's than this process's.
+	Elsewhere bool
 	// Older: the store has gone back, a backup was restored. What it says was assigned and
 	// released may be less than what was.
 	Older       bool
