@@ -120,7 +120,7 @@ func TestLiveIsTheModel(t *testing.T) {
 
 // longer plays more steps than rapid draws.
 func longer(t *testing.T, p func() policy.Policy, take Take, drop, metric bool) {
-	lines, gone, seeds := 0, 0, testneeds.Size(8, 20)
+	lines, gone, cut, seeds := 0, 0, 0, testneeds.Size(8, 20)
 	for seed := range uint64(seeds) {
 		src := rand.New(rand.NewPCG(seed, 1))
 		cfg := houseConfig(armsOf(p()))
@@ -135,11 +135,14 @@ func longer(t *testing.T, p func() policy.Policy, take Take, drop, metric bool) 
 		if err := h.play(1500, func(n int, _ string) int { return src.IntN(n) }); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		lines += len(h.lines)
+		lines, cut = lines+len(h.lines), cut+h.cut
 		gone += bytes.Count(bytes.Join(h.lines, nil), []byte(`"gone"`))
 	}
 	if take == AtLeast && gone < seeds {
 		t.Errorf("%d releases in all of what does not all count: nothing was tested", gone)
+	}
+	if take == AtLeast && cut == 0 {
+		t.Error("no sum was cut to its count: nothing was tested")
 	}
 	if lines < 3*seeds {
 		t.Errorf("%d batches in all: nothing was tested", lines)
@@ -171,7 +174,7 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 		handsOut: "hands out", drawsAgain: "draws again", sameEpoch: "same epoch",
 		countsLate: "counts late", keepsSegment: "keeps the segment",
 		heedsRewards: "heeds rewards", countsGone: "counts who is gone",
-		metricTwice: "counts a metric twice"} {
+		metricTwice: "counts a metric twice", takesOthers: "takes others' rewards out"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(60) {
@@ -180,7 +183,7 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 				if f == metricTwice {
 					cfg = withMetric(cfg)
 				}
-				if f == heedsRewards || f == countsGone {
+				if f == heedsRewards || f == countsGone || f == takesOthers {
 					cfg.Take = AtLeast
 				}
 				if f == countsCame {

@@ -414,8 +414,9 @@ func (l *Live) SettleAll(t Ticket, reward float64, metrics []float64, now int64)
 
 // Withdraw takes a ticket out: its unit never met the decision, which counts nowhere. The answer,
 // and what then counts, are the same whether a reward came before, which is to come after what was
-// met can be known: one that came nevertheless stays in the sum, see Queue. Tickets of a policy that
-// takes exactly what it asks for cannot be withdrawn: the error matches ErrExact.
+// met can be known. One that came nevertheless stays in the sum, which is cut to the number of those
+// that count: what is cut is of withdrawn tickets alone. Tickets of a policy that takes exactly what
+// it asks for cannot be withdrawn: the error matches ErrExact.
 func (l *Live) Withdraw(t Ticket, now int64) (Status, error) {
 	if l.cfg.Take == Exactly {
 		return Void, fmt.Errorf("play: %T: %w", l.cfg.Policy, ErrExact)

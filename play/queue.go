@@ -199,10 +199,18 @@ func (q *Queue) epoch(number int) Epoch {
 	return q.Runs[i].Epoch
 }
 
-// take removes the k oldest segments, and gives how many of their decisions count and the sums of
-// their rewards and metrics, with so many steps for each that did not come; none of it is of those
-// that are lost, but for a reward that came before its decision was withdrawn: it cannot be told
-// from the others, and stays, as far as the sum is one of so many rewards.
+// take removes the k oldest segments, and gives how many of their decisions count, n, and the sums of
+// their rewards and metrics, with so many steps for each that did not come. A reward that came before
+// its decision was withdrawn stays in the sum, which keeps no single rewards to take it out of; the
+// decision is not in n. Where the sum S is then more than n rewards can be, it is cut to n:
+//
+//   - All that is cut was withdrawn. Those that count add up to T ≤ n, as each is at most 1, so what is
+//     cut, S − n, is at most S − T, which is of withdrawn decisions alone. And T ≤ min(S, n) ≤ S: to
+//     cut is never further from T than not to, and no mean is above 1 before the noise.
+//   - It costs no privacy. Counts and withdrawals are the same whatever is reported (with Drop, who
+//     reports is told), so neighbours have the same n; one decision's report, also a withdrawn one's,
+//     moves S by at most 1; and |min(S, n) − min(S', n)| ≤ |S − S'|. So the sensitivity is 1, whatever
+//     others report.
 func (q *Queue) take(k int, missing []int64) (n int, sums []int64) {
 	head := q.Head
 	sums = make([]int64, len(missing))

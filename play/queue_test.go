@@ -354,3 +354,94 @@ func TestGoneByHand(t *testing.T) {
 		t.Errorf("exactly, and dropping: %v", err)
 	}
 }
+
+// What is cut from a sum was withdrawn, and the sum of what counts is between: all that three decisions
+// of two segments can report, withdrawn or not. Neighbours, who differ in one report, also a withdrawn
+// one's, have the same count and sums that are a reward of 1 apart at most, whatever the others report.
+func TestCutIsOfWithdrawnAlone(t *testing.T) {
+	const units, none, says = 3, 0, 4 // nothing, 0, ½ and 1
+	reward := [says]int64{0, 0, oneStep / 2, oneStep}
+	type said [units]struct {
+		report int
+		gone   bool
+	}
+	type taken struct {
+		n   int
+		sum int64
+	}
+	play := func(all said, drop bool) (out taken, counted, whole int64) {
+		q := Queue{Issued: units, Segments: []Segment{{End: 1}, {Start: 1, End: units}}}
+		for i, u := range all {
+			s := q.find(i)
+			if u.report != none {
+				s.Came.add(i - s.Start)
+				s.Sum += reward[u.report]
+			}
+			if u.gone {
+				s.Gone.add(i - s.Start)
+				q.lose(s, s.lost+1)
+			}
+			x, counts := reward[u.report], !u.gone && (u.report != none || !drop)
+			if counts && u.report == none {
+				x = oneStep / 2
+			}
+			if whole += x; counts {
+				counted += x
+			}
+		}
+		if drop {
+			q.lapse(0)
+		}
+		n, sums := q.take(2, []int64{oneStep / 2})
+		return taken{n, sums[0]}, counted, whole
+	}
+	broken := map[string]func(n int, counted, whole int64) int64{
+		"":         nil,
+		"uncut":    func(_ int, _, whole int64) int64 { return whole },
+		"scaled":   func(n int, _, whole int64) int64 { return whole * int64(n) / units },
+		"cut to 0": func(n int, _, whole int64) int64 { return whole % (int64(n)*oneStep + 1) },
+	}
+	for name, fault := range broken {
+		wrong, cut := 0, 0
+		run := func(all said, drop bool) taken {
+			out, counted, whole := play(all, drop)
+			if fault != nil {
+				out.sum = fault(out.n, counted, whole)
+			}
+			if out.sum < counted || out.sum > whole || out.sum > int64(out.n)*oneStep {
+				wrong++
+			}
+			if out.sum < whole {
+				cut++
+			}
+			return out
+		}
+		for _, drop := range []bool{false, true} {
+			for code := range 8 * 8 * 8 {
+				var all said
+				for i := range all {
+					all[i].report, all[i].gone = code>>(3*i)&3, code>>(3*i+2)&1 == 1
+				}
+				here := run(all, drop)
+				for i := range all {
+					for report := range says {
+						there := all
+						there[i].report = report
+						if drop && (report == none) != (all[i].report == none) {
+							continue // who reports is told
+						}
+						if o := run(there, drop); o.n != here.n || max(o.sum-here.sum, here.sum-o.sum) > oneStep {
+							wrong++
+						}
+					}
+				}
+			}
+		}
+		if (wrong > 0) != (fault != nil) {
+			t.Errorf("%q: %d are wrong", name, wrong)
+		}
+		if fault == nil && cut == 0 {
+			t.Error("nothing was cut: nothing was tested")
+		}
+	}
+}

@@ -85,7 +85,8 @@ type ArmInfo struct {
 
 // Sums is what was released of the arm, for an interval of its mean. Where decisions can be
 // retracted, or are dropped without a report, it is an interval only if that does not go by the
-// reward: the sum has a reward that came before its decision was retracted, and N has not.
+// reward: the sum has a reward that came before its decision was retracted, up to N in all, and N
+// has not.
 //
 // Of rewards that the service does not see it has all the noise that there can be: of two servers two
 // whole noises a release, of local trust one of each decision. What is beyond the reach of noise is

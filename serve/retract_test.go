@@ -109,3 +109,71 @@ func TestRetractAndDrop(t *testing.T) {
 		t.Errorf("it was not declared: %v", err)
 	}
 }
+
+// A reward that came before its decision was retracted stays in the sum, as far as the count allows:
+// also over restarts, and whoever reports what, a retracted unit too, the count is the same and the
+// sum at most one reward away.
+func TestRetractedRewards(t *testing.T) {
+	const counted, gone = 20, 17
+	released := func(t *testing.T, reward float64, hers float64, shown, restart bool) (n int, steps int64) {
+		now, got := newClock(), newSums()
+		cfg := Config{Store: store.NewMemory().Open, Clock: now.Now, Curator: silent(got.tell)}
+		e := open(t, cfg)
+		begin(t, e, with("exposure: retract"))
+		must := func(s Status, err error) {
+			t.Helper()
+			if s != Accepted || err != nil {
+				t.Fatal(s, err)
+			}
+		}
+		var by [2]int
+		for i := 0; min(by[0], by[1]) < counted+gone; i++ {
+			d, err := e.Decide(t.Context(), "shop", fmt.Sprint("unit ", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := by[d.Arm]
+			by[d.Arm]++
+			r := Report{d.Token, reward}
+			retract := k < gone
+			if d.Arm == 0 && k == 3 { // hers
+				r.Reward, retract = hers, !shown
+			}
+			if r.Reward >= 0 {
+				must(e.Reward(t.Context(), "shop", r))
+			}
+			if retract {
+				must(e.Activate(t.Context(), "shop", d.Token, false))
+			}
+			if restart && i == counted {
+				if err := e.Close(); err != nil {
+					t.Fatal(err)
+				}
+				e = open(t, cfg)
+			}
+		}
+		settle(t, e, now, time.Second, 64)
+		return got.n[0], got.steps[0]
+	}
+	for others, shown := range map[int]bool{counted + gone - 1: false, counted + gone - 2: true} {
+		for _, reward := range []float64{0.25, 0.5, 1} { // up to 9.25, 18.5 and 37 in all
+			var first int64
+			for i, hers := range []float64{-1, 0, 1, reward} { // −1: nothing
+				n, steps := released(t, reward, hers, shown, i%2 == 1)
+				if n != counted {
+					t.Fatalf("arm 0 released %d", n)
+				}
+				if i == 0 {
+					first = steps
+				}
+				all := int64((float64(others)*reward + max(0, hers)) * (1 << 20))
+				if want := min(all, int64(n)<<20); steps != want {
+					t.Errorf("reward %v, hers %v: released %d steps, must be %d", reward, hers, steps, want)
+				}
+				if d := steps - first; max(d, -d) > 1<<20 {
+					t.Errorf("reward %v: her reward of %v moves the sum by %d steps", reward, hers, d)
+				}
+			}
+		}
+	}
+}
