@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/bandit"
+	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
@@ -355,7 +356,7 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintf(w, "arm\tplays\tshare\t%s\t95 %% interval\t95 %% difference\n", head)
-	differences := trialDifferences(r, lo, hi)
+	table, differences := limit.Table{Arms: len(names), Lo: lo, Hi: hi}, trialDifferences(r, lo, hi)
 	for a, name := range names {
 		mean := "–"
 		if m := r.Means[a]; m.N > 0 {
@@ -366,7 +367,7 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 		}
 		fmt.Fprintf(w, "%s\t%d\t%.3g\t%s\t%s\t%s\n", name, r.Plays[a],
 			float64(r.Plays[a])/max(1, float64(r.Tau)), mean,
-			intervalText(intervalOf(r.Means[a].Released, len(names), lo, hi)), intervalText(differences[a]))
+			intervalText(table.Mean(r.Means[a].Released)), intervalText(differences[a]))
 	}
 	if err := w.Flush(); err != nil {
 		return err

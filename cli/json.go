@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/internal/front/paper"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/stopping"
@@ -156,6 +157,7 @@ func trialOf(rule trial.Rule, names []string, means []float64, r trial.Result, l
 		out.Answer = &names[r.Answer]
 	}
 	of, differences := means, trialDifferences(r, lo, hi)
+	table := limit.Table{Arms: len(names), Lo: lo, Hi: hi}
 	for a, name := range names {
 		m := r.Means[a]
 		x := math.NaN()
@@ -166,7 +168,7 @@ func trialOf(rule trial.Rule, names []string, means []float64, r trial.Result, l
 			of = append(of, x)
 		}
 		out.Arms = append(out.Arms, armJSON{name, r.Plays[a], finiteOrNil(x), m.Noise,
-			intervalOf(m.Released, len(names), lo, hi), differences[a]})
+			table.Mean(m.Released), differences[a]})
 	}
 	out.ruleJSON = ruleOf(rule, of, lo, hi)
 	return out

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/trial"
@@ -176,7 +177,7 @@ type keptJSON struct {
 	Releases int      `json:"releases"`
 	Mean     *float64 `json:"mean"` // private; null: nothing was released
 	Noise    float64  `json:"noise_deviation"`
-	// of the mean, at 95 % for all arms together and at all times; null: there is none
+	// of the mean, as the page has it: bound.Table; null: there is none
 	Interval *[2]float64 `json:"interval"`
 }
 
@@ -204,12 +205,13 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	if r.Answer >= 0 {
 		out.Answer = &x.Arms[r.Answer].Name
 	}
+	table := limit.Table{Arms: len(r.Arms), Lo: lo, Hi: hi}
 	for i, a := range r.Arms {
 		arm := keptJSON{Name: x.Arms[i].Name, Off: a.Off, Released: a.Released, Releases: a.Releases}
 		if m := meanOf(a, lo, hi); m.N > 0 {
 			arm.Mean, arm.Noise = &m.Value, m.Noise
 		}
-		arm.Interval = intervalOf(a.Sums(), len(r.Arms), lo, hi)
+		arm.Interval = table.Mean(a.Sums())
 		out.Arms = append(out.Arms, arm)
 	}
 	if r.Contextual != nil {
@@ -222,7 +224,7 @@ func contextsOf(c serve.ContextualInfo) *replayedContexts {
 	out := &replayedContexts{c.Dim, c.Norm, c.Released, c.Releases, []earnedJSON{}}
 	for _, e := range c.Rules {
 		rule := earnedJSON{Name: e.Name}
-		lo, hi, err := e.Interval((1 - confidence) / float64(len(c.Rules)))
+		lo, hi, err := e.Interval((1 - limit.Confidence) / float64(len(c.Rules)))
 		if e.N > 0 && err == nil {
 			mean := min(max(e.Mean(), lo), hi)
 			rule.Mean, rule.Interval = &mean, &[2]float64{lo, hi}

@@ -126,6 +126,14 @@ func TestLiveTrial(t *testing.T) {
 		}
 	}
 
+	same := intervalsOf(t, s.text(200, "GET", x+"/report", ""))
+	_, trial, _ := sotto(t, "", "identify", "--replay", file, "--json")
+	for what, text := range map[string]string{"replay": out, "identify": trial} {
+		if got := intervalsOf(t, text); got != same {
+			t.Errorf("%s has the intervals %s, the report %s", what, got, same)
+		}
+	}
+
 	lines := strings.SplitAfter(text, "\n")
 	damaged := regexp.MustCompile(`"sum":\[-?`).ReplaceAllString(text, "${0}1") // sums may be negative
 	cut := strings.Join(lines[:len(lines)-2], "")
@@ -175,6 +183,24 @@ func TestLiveTrialIsATrial(t *testing.T) {
 	if code, out, errs := sotto(t, "", "replay", file); code != exitOK || !strings.Contains(out, "not yet") {
 		t.Error(code, out, errs)
 	}
+}
+
+// intervalsOf are the arms' intervals in a report, a replay or a trial, as they are written.
+func intervalsOf(t *testing.T, text string) string {
+	t.Helper()
+	var in struct {
+		Arms []struct {
+			Interval *[2]json.Number `json:"interval"`
+		} `json:"arms"`
+	}
+	if err := json.Unmarshal([]byte(text), &in); err != nil || len(in.Arms) == 0 || in.Arms[0].Interval == nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	b, err := json.Marshal(in.Arms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // fetch reads what everybody may.

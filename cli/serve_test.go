@@ -86,14 +86,15 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// call sends what curl would, and wants a status.
-func (s *served) call(status int, method, path, body string) map[string]any {
+// text sends what curl would, and wants a status.
+func (s *served) text(status int, method, path, body string) string {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	r.Header.Set("X-API-Key", s.key)
+	r.Header.Set("Accept", "application/json")
 	got, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
@@ -106,8 +107,15 @@ func (s *served) call(status int, method, path, body string) map[string]any {
 	if strings.Contains(string(b), "7312894561") {
 		s.t.Errorf("a reward is in the answer %s", b)
 	}
+	return string(b)
+}
+
+// call is text whose answer is an object.
+func (s *served) call(status int, method, path, body string) map[string]any {
+	s.t.Helper()
+	b := s.text(status, method, path, body)
 	var out map[string]any
-	if err := json.Unmarshal(b, &out); err != nil && status != http.StatusNoContent {
+	if err := json.Unmarshal([]byte(b), &out); err != nil && status != http.StatusNoContent {
 		s.t.Fatalf("%s: %v", b, err)
 	}
 	return out

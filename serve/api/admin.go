@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve"
@@ -84,9 +85,6 @@ type ruleJSON struct {
 	Low bool `json:"low,omitempty"`
 }
 
-// ruleConfidence is that of all intervals of an experiment's rules together.
-const ruleConfidence = 0.95
-
 func contextualOf(decl *serve.Experiment, in *serve.ContextualInfo) *contextualJSON {
 	if in == nil {
 		return nil
@@ -104,7 +102,7 @@ func contextualOf(decl *serve.Experiment, in *serve.ContextualInfo) *contextualJ
 			Low: decl.MostWeight(decl.Contextual.Rules[i]) > r.Clip}
 		if r.N > 0 {
 			one.Mean, one.SelfNormalised = finite(r.Mean()), finite(r.SelfNormalised())
-			lo, hi, err := r.Interval((1 - ruleConfidence) / float64(len(in.Rules)))
+			lo, hi, err := r.Interval((1 - bound.Confidence) / float64(len(in.Rules)))
 			if err == nil && finite(lo) != nil && finite(hi) != nil {
 				one.Interval = &[2]float64{lo, hi}
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/play"
@@ -88,7 +89,7 @@ func contextsOf(info serve.Info) *Contexts {
 	if out.Protects = rewardsAlone; decl.Contextual.Joint() {
 		out.Protects = contextsToo
 	}
-	risk := (1 - confidence) / float64(max(1, len(decl.Contextual.Rules)))
+	risk := (1 - bound.Confidence) / float64(max(1, len(decl.Contextual.Rules)))
 	for i, r := range decl.Contextual.Rules {
 		rule := Rule{Name: r.Name, Plays: playsOf(r), Clip: r.Clip, Budget: fmt.Sprint(r.Budget),
 			Low: decl.MostWeight(r) > r.Clip}

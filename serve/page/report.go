@@ -22,10 +22,6 @@ import (
 // The report of an experiment is made of its declaration, of what operators did, and of its
 // releases: nothing in it changes between public ticks, whoever decides or reports.
 
-// confidence is that of all intervals of a report together, at all times: half of the risk is for
-// the arms' means, and half for the differences of all pairs.
-const confidence = 0.95
-
 // Of how many arms a page has lines, and differences to the arm that leads.
 const (
 	mostLines       = 8
@@ -147,7 +143,7 @@ func reportOf(x serve.Info) (*Report, error) {
 	out := &Report{Name: decl.Name, State: x.State, Reason: x.Reason, Policy: decl.Policy.Policy,
 		Unit: decl.Unit.Of, Budget: fmt.Sprint(decl.Total()),
 		Spent: fmt.Sprint(x.Spent), Batches: x.Batches, Lines: x.Lines, Tip: x.Tip,
-		Confidence: confidence, Arms: []ReportedArm{}, Differences: []Difference{}, decl: &decl}
+		Confidence: bound.Confidence, Arms: []ReportedArm{}, Differences: []Difference{}, decl: &decl}
 	each, err := decl.EachTotal() // with the metrics, as what is spent
 	if err != nil {
 		return nil, err
@@ -171,7 +167,7 @@ func reportOf(x serve.Info) (*Report, error) {
 			arm.Mean = &mean
 			ranked = append(ranked, i)
 		}
-		arm.Interval = out.interval(a.Sums())
+		arm.Interval = out.table().Mean(a.Sums())
 		out.Released += a.Released
 		out.Arms = append(out.Arms, arm)
 	}
@@ -186,30 +182,17 @@ func reportOf(x serve.Info) (*Report, error) {
 		if i > mostDifferences {
 			break
 		}
-		d := Difference{Arm: out.Arms[a].Name}
-		k := float64(len(x.Arms))
-		lo, hi, err := bound.Difference(x.Arms[a].Sums(), x.Arms[ranked[0]].Sums(),
-			(1-confidence)/2/(k*(k-1)/2))
-		if width := out.hi - out.lo; err == nil {
-			d.Interval = &[2]float64{width * lo, width * hi}
-		}
-		out.Differences = append(out.Differences, d)
+		out.Differences = append(out.Differences, Difference{out.Arms[a].Name,
+			out.table().Difference(x.Arms[a].Sums(), x.Arms[ranked[0]].Sums())})
 	}
 	return out, nil
 }
 
 func (r *Report) inUnits(x float64) float64 { return r.lo + float64((r.hi-r.lo)*x) }
 
-// interval is that of an arm's mean; nil if there is none.
-func (r *Report) interval(s bound.Sums) *[2]float64 {
-	if s.N == 0 {
-		return nil
-	}
-	lo, hi, err := s.Interval((1 - confidence) / 2 / float64(len(r.decl.Arms)))
-	if err != nil {
-		return nil
-	}
-	return &[2]float64{r.inUnits(lo), r.inUnits(hi)}
+// table has the intervals of the arms.
+func (r *Report) table() bound.Table {
+	return bound.Table{Arms: len(r.decl.Arms), Lo: r.lo, Hi: r.hi}
 }
 
 // share is how much of a decision's budget is spent.

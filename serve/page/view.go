@@ -338,7 +338,7 @@ func (r *Report) courses(points func(func(serve.Point, error) bool)) (out []Cour
 	for arm, of := range kept {
 		c := Course{Arm: arm, Points: [][6]float64{}}
 		for _, p := range of {
-			band := r.interval(p.Sums)
+			band := r.table().Mean(p.Sums)
 			if band == nil {
 				continue
 			}
