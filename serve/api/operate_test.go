@@ -384,6 +384,10 @@ func TestPageRoutes(t *testing.T) {
 		"GET /assets/{file...}": true}
 	reads := map[string]bool{"GET /experiments/{name}": true, "GET /experiments/{name}/ledger": true,
 		"GET /experiments/{name}/events": true}
+	for _, file := range []string{"transcript.jsonl", "ledger.csv", "hours.csv", "batches.csv"} {
+		reads["GET /experiments/{name}/"+file] = true
+		reader.want(200, "GET", "/experiments/secret/"+file, "")
+	}
 	for pattern := range w.front.pageTable() {
 		method, path, _ := strings.Cut(pattern, " ")
 		if open[pattern] {

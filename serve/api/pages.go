@@ -23,7 +23,11 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"POST /login":            f.page(0, p.Login),
 		"POST /logout":           f.page(0, p.Logout),
 
-		"GET " + one + "/ledger": f.shown(p.Ledger),
+		"GET " + one + "/ledger":           f.shown(p.Ledger),
+		"GET " + one + "/transcript.jsonl": f.shown(p.Transcript),
+		"GET " + one + "/ledger.csv":       f.shown(p.LedgerFile),
+		"GET " + one + "/hours.csv":        f.shown(p.Hours),
+		"GET " + one + "/batches.csv":      f.shown(p.BatchFile),
 
 		"GET /new":                 admin(p.AskNew),
 		"POST /new":                admin(p.New),
@@ -41,11 +45,6 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"POST /keys":               admin(p.NewKey),
 		"GET /keys/{id}/revoke":    admin(p.AskRevoke),
 		"POST /keys/{id}/revoke":   admin(p.Revoke),
-
-		"GET " + one + "/transcript.jsonl": admin(p.Transcript),
-		"GET " + one + "/ledger.csv":       admin(p.LedgerFile),
-		"GET " + one + "/hours.csv":        admin(p.Hours),
-		"GET " + one + "/batches.csv":      admin(p.BatchFile),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sotto-dp/sotto/privacy"
@@ -236,6 +237,8 @@ func (p *Pages) table(w http.ResponseWriter, name string, head []string,
 				if !c.IsZero() {
 					row[i] = c.UTC().Format(time.RFC3339Nano)
 				}
+			case string:
+				row[i] = harmless(c)
 			default:
 				row[i] = fmt.Sprint(c)
 			}
@@ -249,6 +252,15 @@ func (p *Pages) table(w http.ResponseWriter, name string, head []string,
 		return p.broken(err)
 	}
 	return nil
+}
+
+// harmless is a text that no spreadsheet takes for a formula: one that begins as they do has a ' before
+// it, which spreadsheets read as "this is text". Numbers are no texts, and stay what they are.
+func harmless(text string) string {
+	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+		return "'" + text
+	}
+	return text
 }
 
 // Hours are the decisions of each hour of UTC and arm: hours without any have no row.
