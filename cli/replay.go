@@ -41,8 +41,8 @@ var replayTexts = kong.Vars{
 
 // Help is shown by --help.
 func (c *replayCommand) Help() string {
-	return `The lines' chain must hold, each batch must be the one that the declared policy plays after the releases
-before it, each release one that the curator makes for it, what they cost within the declared budget, and
+	return `The lines' chain must hold, their times must not go back, each batch must be the one that the declared
+policy plays after the releases before it, each release one that the curator makes for it, what they cost within the declared budget, and
 the end the policy's where it says so. Of a release its sums are believed. Nothing is written.
 
 Examples:

@@ -45,8 +45,8 @@ type Replayed struct {
 	Tip        string // the hash of the last line, in hex
 }
 
-// Replay reads a transcript and plays it again: the lines' chain must hold, each batch must be the
-// one that the declared policy plays after the releases before it, what these cost must be within
+// Replay reads a transcript and plays it again: the lines' chain must hold, their times must not go
+// back, each batch must be the one that the declared policy plays after the releases before it, what these cost must be within
 // the declared budget, and the end must be the policy's where it says so. It believes the sums of
 // the releases. An error matches ErrTranscript, or ErrSealed, or is the reader's. A chain that was
 // made anew from some line on holds: whoever noted its last hash elsewhere compares it with Tip.
@@ -56,11 +56,19 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		return fmt.Errorf("%w: line %d: %w", ErrTranscript, out.Lines, err)
 	}
 	var all []entry
+	var latest time.Time
 	for e, err := range entries(out.read(in)) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, e)
+		// A release has the time of its tick, and so may be that much behind a line that was written between.
+		if !e.at.After(latest.Add(-maxTick * time.Millisecond)) {
+			return nil, wrong(fmt.Errorf("its time, %s, is before that of a line above, %s",
+				e.at.Format(atForm), latest.Format(atForm)))
+		}
+		if all = append(all, e); e.at.After(latest) {
+			latest = e.at
+		}
 	}
 	if len(all) == 0 {
 		return nil, wrong(errors.New("there is nothing"))

@@ -276,6 +276,41 @@ func TestDamagedTranscript(t *testing.T) {
 	}
 }
 
+// Times that go back by a tick or more are refused, and less is how releases are dated.
+func TestTimesGoForward(t *testing.T) {
+	c := newClock()
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	begin(t, e, declare("dp-klucb"))
+	visit(t, e, c, 4)
+	lines := strings.SplitAfter(strings.TrimSuffix(published(t, e), "\n"), "\n")
+	lines[len(lines)-1] += "\n"
+	timeOf := func(line string) (time.Time, int) {
+		i := strings.Index(line, `"at":"`) + len(`"at":"`)
+		at, err := time.Parse(atForm, line[i:i+len(atForm)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at, i
+	}
+	for i := 1; i < len(lines); i++ {
+		before, _ := timeOf(lines[i-1])
+		for back, holds := range map[time.Duration]bool{-time.Hour: i == len(lines)-1, 0: true,
+			maxTick*time.Millisecond - time.Millisecond: true, maxTick * time.Millisecond: false, time.Hour: false} {
+			changed := slices.Clone(lines)
+			_, at := timeOf(lines[i])
+			changed[i] = lines[i][:at] + before.Add(-back).Format(atForm) + lines[i][at+len(atForm):]
+			_, err := Replay(strings.NewReader(relinked(changed)), catalog.Catalog{})
+			named := fmt.Sprintf("line %d: its time", min(i+1, len(lines)))
+			if back < 0 {
+				named = fmt.Sprintf("line %d: its time", i+2)
+			}
+			if (err == nil) != holds || err != nil && !strings.Contains(err.Error(), named) {
+				t.Errorf("line %d, back by %v: %v", i+1, back, err)
+			}
+		}
+	}
+}
+
 // A tampered store has other lines, and writes nothing.
 type tampered struct {
 	store.Store
