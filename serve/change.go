@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,6 +109,16 @@ func fieldError(field, format string, args ...any) error {
 	return &experiment.Error{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
+// placeless is an error about a declaration that was changed: without the place in the text that
+// declared it, where something else is written.
+func placeless(err error) error {
+	var of *experiment.Error
+	if !errors.As(err, &of) {
+		return err
+	}
+	return &experiment.Error{Field: of.Field, Err: of.Err}
+}
+
 // change notes what is to be changed.
 func (x *live) change(c Change, now int64) error {
 	switch x.rec.State {
@@ -121,7 +132,7 @@ func (x *live) change(c Change, now int64) error {
 	}
 	c.in(&terms)
 	if err := terms.Check(); err != nil {
-		return err
+		return placeless(err)
 	}
 	if c.End != nil && !c.End.IsZero() && c.End.UnixMilli() <= x.date(now) {
 		return fieldError("end", "is %s, which has passed: stop the experiment instead: %w",

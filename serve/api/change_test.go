@@ -52,7 +52,8 @@ func TestChange(t *testing.T) {
 		var p problem
 		text := w.want(bad.status, "PATCH", x, bad.body)
 		if err := json.Unmarshal([]byte(text), &p); err != nil || p.Field != bad.field ||
-			!strings.Contains(p.Detail, bad.why) {
+			!strings.Contains(p.Detail, bad.why) || strings.ContainsAny(p.Detail, "\n") ||
+			strings.HasPrefix(p.Detail, "declaration") {
 			t.Errorf("%s: %s, %v", bad.body, text, err)
 		}
 	}

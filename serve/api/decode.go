@@ -267,6 +267,12 @@ func decodeAs(data []byte, into request, whole bool) error {
 	if _, err := d.Token(); err != io.EOF {
 		return refused(http.StatusBadRequest, "", "the body must be one JSON object, and nothing after it")
 	}
+	if name, twice := repeated(data, whole); twice {
+		if !plainField.MatchString(name) {
+			return refused(http.StatusBadRequest, "", "the body has a key twice in one object")
+		}
+		return refused(http.StatusBadRequest, name, name+" is there twice, must be there once")
+	}
 	return into.check()
 }
 
