@@ -927,7 +927,27 @@ func (l *Live) Guarantee() (string, error) {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"
 	}
+	if odds := l.odds(); odds != "" {
+		text += "; " + odds
+	}
 	return text, nil
+}
+
+// mostEpsilon is the largest ε of all of a person's rewards that goes without saying what it allows.
+const mostEpsilon = 8
+
+// odds says what an ε above that allows, and is empty below.
+func (l *Live) odds() string {
+	total, ok := l.Total().(privacy.Pure)
+	if !ok || total.Epsilon <= mostEpsilon {
+		return ""
+	}
+	factor := fmt.Sprintf("%.2g", math.Exp(total.Epsilon))
+	if total.Epsilon > 100 { // beyond what is read, and in the end beyond a float64
+		factor = fmt.Sprintf("1e+%.0f", math.Floor(total.Epsilon/math.Ln10))
+	}
+	return fmt.Sprintf("at %v everything that is published may change the odds about one %s's outcome by a "+
+		"factor of up to e^%v, about %s", total, l.Unit.Of, total.Epsilon, factor)
 }
 
 // NewPolicy builds the policy, with its coins at their start.

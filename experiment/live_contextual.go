@@ -517,12 +517,15 @@ func (p learning) enough() float64 {
 // warning, as a share of the range of rewards.
 const mostNoise = 0.02
 
-// Warnings are what a contextual experiment that Check lets pass had better not have, in words.
+// Warnings are what an experiment that Check lets pass had better not have, in words.
 func (l *Live) Warnings() []string {
-	if l.Contextual == nil {
-		return nil
-	}
 	var out []string
+	if odds := l.odds(); odds != "" {
+		out = append(out, "budget: "+odds+", which protects little: take at most "+fmt.Sprint(mostEpsilon))
+	}
+	if l.Contextual == nil {
+		return out
+	}
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	f := l.Contextual.Features
 	if len(f.Context) > 0 && !f.Steers() {

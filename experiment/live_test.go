@@ -339,3 +339,21 @@ func TestIntervalCondition(t *testing.T) {
 		}
 	}
 }
+
+// A large ε says what it allows, wherever the guarantee is said, and warns.
+func TestLargeEpsilon(t *testing.T) {
+	for epsilon, factor := range map[float64]string{1: "", 8: "", 8.5: "e^8.5, about 4.9e+03", 20: "e^20, about 4.9e+08",
+		100: "e^100, about 2.7e+43", 1000: "e^1000, about 1e+434"} {
+		l := Live{Name: "shop", Budget: privacy.Pure{Epsilon: epsilon}, Unit: Unit{Of: "person"}}
+		guarantee, err := l.Guarantee()
+		warned := strings.Join(l.Warnings(), "")
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case factor == "" && (warned != "" || strings.Contains(guarantee, "odds")):
+			t.Errorf("%v: %s, %s", epsilon, guarantee, warned)
+		case !strings.Contains(guarantee, factor) || !strings.Contains(warned, factor):
+			t.Errorf("%v: %s, %s, must say %s", epsilon, guarantee, warned, factor)
+		}
+	}
+}

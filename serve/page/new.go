@@ -318,10 +318,7 @@ func promiseOf(x *experiment.Live) (*Promise, error) {
 		return nil, err
 	}
 	out.Queue = fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", x.Policy.Policy, take)
-	if pure, ok := x.Total().(privacy.Pure); ok && pure.Epsilon > 10 {
-		out.Extreme = fmt.Sprintf("At ε = %v what is played may change the odds about her rewards by a "+
-			"factor of %.2g: that protects little", pure.Epsilon, math.Exp(pure.Epsilon))
-	} else if ok && pure.Epsilon < 0.01 {
+	if pure, ok := x.Total().(privacy.Pure); ok && pure.Epsilon < 0.01 {
 		out.Extreme = fmt.Sprintf("At ε = %v noise covers what there is to be learned for long: "+
 			"sotto plan live says how long", pure.Epsilon)
 	}
