@@ -389,6 +389,10 @@ func run(ctx context.Context, args []string, s streams) int {
 		}
 		return exitUsage
 	}
+	for _, slip := range slips(parser.Model, os.Environ()) {
+		fmt.Fprintf(s.err, "%s: warning: %s is no variable of this command (did you mean %s?): it has no effect\n",
+			s.program, slip[0], slip[1])
+	}
 	if err := k.Run(); err != nil {
 		fmt.Fprintf(s.err, "%s: %v\n", s.program, err)
 		return exitCode(err)

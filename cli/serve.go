@@ -161,6 +161,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 			log.Warn("--helper-secret is of an experiment that is not there yet", "experiment", name)
 		}
 	}
+	at = c.warnOfPlain(log, at)
 	fmt.Fprintf(s.out, "listening on %s, data in %s\n", at, where)
 	if cfg.Cohorts != nil {
 		fmt.Fprintf(s.out, "sessions of clients at %s\n", cfg.Cohorts.Address)
@@ -261,6 +262,24 @@ func (c *serveCommand) listen(ctx context.Context, secure *tls.Config) (net.List
 		return l, "http://" + l.Addr().String(), nil
 	}
 	return tls.NewListener(l, secure), "https://" + l.Addr().String(), nil
+}
+
+// warnOfPlain warns where a network can reach an address that has no TLS, and gives the address as one
+// that can be opened on this machine: 0.0.0.0 and [::] are all of its addresses, and name none.
+func (c *serveCommand) warnOfPlain(log *slog.Logger, at string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		return at
+	}
+	ip := net.ParseIP(u.Hostname())
+	if u.Scheme == "http" && ip != nil && !ip.IsLoopback() {
+		log.Warn("keys and rewards travel in the clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 "+
+			"behind a proxy that has TLS", "listen", u.Host)
+	}
+	if ip != nil && ip.IsUnspecified() {
+		u.Host = net.JoinHostPort("localhost", u.Port())
+	}
+	return u.String()
 }
 
 // advertise is where other processes on the same database find this one, which listens at a URL.

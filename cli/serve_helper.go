@@ -101,6 +101,7 @@ func (c *serveCommand) help(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
+	at = c.warnOfPlain(cfg.Log, at)
 	fmt.Fprintf(s.out, "listening on %s, data in %s\n", at, where)
 	fmt.Fprintf(s.out, "its key, for helper.key of a declaration: %s\n", h.Key())
 	for _, t := range h.Tasks() {
