@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // orders is the public, fixed grid of Rényi orders on which losses are kept. Between two
@@ -352,7 +353,9 @@ func (l Loss) Within(b Budget) bool {
 	return false
 }
 
-// String is the loss for people: what it is in each currency that bounds it.
+// String is the loss for people: what it is in each currency that bounds it. A number that is next to
+// nothing below one of at most six digits is written as that: the noise of a budget of 1.05 is drawn
+// with fractions, and costs 1.0499999962.
 func (l Loss) String() string {
 	switch {
 	case l.t == nil:
@@ -360,12 +363,33 @@ func (l Loss) String() string {
 	case l.Infinite():
 		return "none"
 	case !math.IsInf(l.Pure(), 1):
-		return Pure{l.Pure()}.String()
+		return Pure{shortUp(l.Pure())}.String()
 	case !math.IsInf(l.ZCDP(), 1):
-		return ZCDP{l.ZCDP()}.String()
+		return ZCDP{shortUp(l.ZCDP())}.String()
 	}
 	const delta = 1e-6
-	return Approx{l.Approx(delta), delta}.String()
+	return Approx{shortUp(l.Approx(delta)), delta}.String()
+}
+
+// shortUp is the number of at most six digits that is above x by a part of 10^-8 at most, or below by
+// what rounding does; else x.
+func shortUp(x float64) float64 {
+	if !(x > 0 && x <= math.MaxFloat64) {
+		return x
+	}
+	for digits := range 6 {
+		unit := int(math.Floor(math.Log10(x))) - digits
+		at := strconv.FormatFloat(x, 'e', digits, 64) // to the nearest
+		y, err := strconv.ParseFloat(at, 64)
+		if err == nil && y < x*(1-1e-14) { // upward
+			n, e := math.Round(y/math.Pow10(unit))+1, unit
+			y, err = strconv.ParseFloat(strconv.FormatFloat(n, 'f', 0, 64)+"e"+strconv.Itoa(e), 64)
+		}
+		if err == nil && y <= x*(1+1e-8) {
+			return y
+		}
+	}
+	return x
 }
 
 // bound is a number whose infinity is written "none".

@@ -230,7 +230,7 @@ func (g *arms) assign(t tag, before assignment, now int64) (Decision, error) {
 			on++
 		}
 	}
-	share := x.decl.Floor / float64(on)
+	most, share := propensities(x.decl.Floor, on)
 	if x.decl.Floor > 0 && x.coins.Float64() < x.decl.Floor {
 		for arm = x.coins.IntN(len(g.info)); g.gone(arm); {
 			arm = x.coins.IntN(len(g.info))
@@ -238,7 +238,7 @@ func (g *arms) assign(t tag, before assignment, now int64) (Decision, error) {
 	}
 	u := assignment{propensity: share, epoch: x.at, used: before.used, arm: uint16(arm)}
 	if arm == greedy {
-		u.propensity += 1 - x.decl.Floor
+		u.propensity = most
 	}
 	if within > 0 {
 		x.offer(&u, now, within)

@@ -253,16 +253,15 @@ func (g *contexts) again(ask RankAsk, t tag, u assignment) (Ranking, given, erro
 	}
 	// With as many actions as then these are the probabilities of then, to the last digit.
 	n, p := float64(len(g.on)), u.propensity
-	share := g.x.decl.Floor / n
-	most := share + 1 - g.x.decl.Floor
+	most, share := propensities(g.x.decl.Floor, len(g.on))
 	switch {
 	case v.action == v.greedy && p == most:
 		greedy = arm
 	case v.action != v.greedy && greedy >= 0 && p == share:
 	default: // what was given has its own; the rest is the greedy one's, or shared out evenly
-		most, share = 1-p*(n-1), p
+		most, share = rounded(1-p*(n-1)), p
 		if v.action == v.greedy || greedy < 0 || most < share {
-			greedy, most, share = arm, p, (1-p)/max(1, n-1)
+			greedy, most, share = arm, p, rounded((1-p)/max(1, n-1))
 		}
 	}
 	out := g.ranking(ask, greedy, most, share, Split, u)
@@ -282,8 +281,7 @@ func (g *contexts) choose(ask RankAsk, t tag, now int64) (Ranking, given, error)
 	if x.decl.Floor > 0 && x.coins.Float64() < x.decl.Floor {
 		arm = x.coins.IntN(n)
 	}
-	share := x.decl.Floor / float64(n)
-	most := share + 1 - x.decl.Floor
+	most, share := propensities(x.decl.Floor, n)
 	u := assignment{propensity: share, epoch: x.at}
 	if arm == greedy {
 		u.propensity = most

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -203,7 +204,7 @@ func (g *arms) rank(ask RankAsk, now int64) (Ranking, given, error) {
 	}
 	out := Ranking{Event: ask.Event, Action: d.Name, Propensity: d.Propensity, Expires: d.Expires,
 		ActivateBy: d.ActivateBy, Reason: d.Reason}
-	rest := (1 - d.Propensity) / float64(max(1, len(ask.Actions)-1))
+	rest := rounded((1 - d.Propensity) / float64(max(1, len(ask.Actions)-1)))
 	for _, a := range ask.Actions {
 		p := rest
 		if a.ID == d.Name {
@@ -217,6 +218,15 @@ func (g *arms) rank(ask RankAsk, now int64) (Ranking, given, error) {
 	k, err := g.x.event(ask.Event)
 	return out, given{k.unit, k.number, k.epoch}, err
 }
+
+// propensities are those of what the policy plays and of each other of n arms or actions, with a floor.
+func propensities(floor float64, n int) (most, share float64) {
+	share = floor / float64(n)
+	return rounded(share + 1 - floor), share
+}
+
+// rounded is a probability without the digit that a sum adds to it: 0.95, not 0.9500000000000001.
+func rounded(p float64) float64 { return math.Round(p*1e15) / 1e15 }
 
 // checkRank says what cannot be asked of an experiment with arms.
 func (g *arms) checkRank(ask RankAsk) error {
