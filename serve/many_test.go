@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -131,5 +132,29 @@ func TestMemory(t *testing.T) {
 	}
 	if d, err := e.Decide(t.Context(), "shop-7", "7"); err != nil || d.Token == "" {
 		t.Error(d, err)
+	}
+}
+
+// A unit takes as much memory as operations.md says, before the experiment's table of units has grown
+// and after.
+func TestMemoryOfAUnit(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("the race detector makes it larger")
+	}
+	before := heap()
+	e := open(t, Config{Store: store.SQLite(t.TempDir())})
+	begin(t, e, strings.Replace(benchShop, "sticky: false", "", 1))
+	unit := 0
+	for _, n := range []int{100_000, 130_000} {
+		for ; unit < n; unit++ {
+			if _, err := e.Decide(t.Context(), "shop", strconv.Itoa(unit)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if each := (heap() - before) * 1e6 / float64(n); each < 85 || each > 170 {
+			t.Errorf("%d units take %.0f bytes each, must be from 85 to 170", n, each)
+		} else {
+			t.Logf("%d units take %.0f bytes each", n, each)
+		}
 	}
 }
