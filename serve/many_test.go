@@ -1,11 +1,14 @@
 package serve
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,4 +160,49 @@ func TestMemoryOfAUnit(t *testing.T) {
 			t.Logf("%d units take %.0f bytes each", n, each)
 		}
 	}
+}
+
+// Experiments are restored beside one another: one that takes long holds no other one up.
+func TestRestoredBesideOneAnother(t *testing.T) {
+	mem := store.NewMemory()
+	e := open(t, Config{Store: mem.Open, Clock: newClock().Now})
+	for _, name := range []string{"one", "two"} {
+		begin(t, e, strings.Replace(shop, "name: shop", "name: "+name, 1))
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	both := make(chan struct{})
+	var came atomic.Int32
+	slow := func(ctx context.Context) (store.Store, error) {
+		s, err := mem.Open(ctx)
+		return meeter{s, func() error {
+			if came.Add(1) == 2 {
+				close(both)
+			}
+			select {
+			case <-both:
+				return nil
+			case <-time.After(10 * time.Second):
+				return errors.New("the other one is not read meanwhile")
+			}
+		}}, err
+	}
+	e = open(t, Config{Store: slow, Clock: newClock().Now})
+	if all := e.List(t.Context()); len(all) != 2 || all[0].State != Running && all[0].State != Waiting {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A meeter is a store that reads an experiment after something else.
+type meeter struct {
+	store.Store
+	before func() error
+}
+
+func (s meeter) Load(ctx context.Context, id int64) (store.Stored, error) {
+	if err := s.before(); err != nil {
+		return store.Stored{}, err
+	}
+	return s.Store.Load(ctx, id)
 }

@@ -275,6 +275,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.random == nil {
 		cfg.random = rand.Reader
 	}
+	cfg.random = &oneByOne{from: cfg.random}
 	if cfg.hookPause == 0 {
 		cfg.hookPause = time.Second
 	}
@@ -310,6 +311,18 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.stop = stop
 	go e.run(running)
 	return e, nil
+}
+
+// oneByOne is a reader for many goroutines.
+type oneByOne struct {
+	mu   sync.Mutex
+	from io.Reader
+}
+
+func (r *oneByOne) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.from.Read(b)
 }
 
 // Close writes what is to be written, stops the engine and closes the store.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/internal/base/pool"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -397,17 +398,29 @@ func (e *Engine) takeOver(ctx context.Context, st store.Store) error {
 	return nil
 }
 
+// restoring is how many experiments are restored beside one another: as many as a store has readers.
+const restoring = 4
+
 // restoreAll brings all that is in the store back, for a new epoch.
 func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Opened) error {
 	e.secret = opened.Secret
 	e.catchUp(opened)
 	e.ticks = []int64{maxTick}
-	all, next := map[string]*live{}, int64(1)
-	for _, r := range opened.Experiments {
-		x, err := e.restore(ctx, st, r, opened.Older)
-		if err != nil {
-			return fmt.Errorf("experiment %q: %w", r.Name, err)
+	restored := make([]*live, len(opened.Experiments))
+	if err := pool.Run(ctx, restoring, len(restored), func() func(context.Context, int) error {
+		return func(ctx context.Context, i int) (err error) {
+			r := opened.Experiments[i]
+			if restored[i], err = e.restore(ctx, st, r, opened.Older); err != nil {
+				return fmt.Errorf("experiment %q: %w", r.Name, err)
+			}
+			return nil
 		}
+	}); err != nil {
+		return err
+	}
+	all, next := map[string]*live{}, int64(1)
+	for i, x := range restored {
+		r := opened.Experiments[i]
 		all[r.Name], next = x, max(next, r.ID+1)
 		e.hurry(x)
 	}

@@ -77,6 +77,10 @@ type late struct {
 	before  float64   // log det V at the last cut
 	waiting []cut     // not released, the oldest first
 	whole   *factor   // scratch: of a V that is made from sums
+	exact   bool      // V_t and its factor are those that Cut makes
+	// V_τ, where what follows from it is not made yet: of many releases in a row, as at a start, the last
+	// alone is asked, and the smallest eigenvalue costs more than all else
+	learned []float64
 }
 
 // A cut is V at the end of a segment, after t decisions.
@@ -128,6 +132,7 @@ func (p *OFUL) Play(a []float64) {
 		}
 		row = row[i+1:]
 	}
+	l.exact = false
 	l.rounds++
 	p.t++
 	if p.shrunk *= p.now.add(a); p.Due() >= 0 {
@@ -146,8 +151,10 @@ func (p *OFUL) Cut() (gram []int64) {
 	l := p.delayed()
 	gram = slices.Clone(l.gram)
 	l.total(l.base)
-	copy(p.now.v, l.base)
-	p.now.refactor()
+	if !l.exact {
+		copy(p.now.v, l.base)
+		p.now.refactor()
+	}
 	l.before = p.now.logDet()
 	l.waiting = append(l.waiting, cut{slices.Clone(l.base), p.t})
 	clear(l.gram)
@@ -179,6 +186,7 @@ func (p *OFUL) Skip(n int, gram []int64) error {
 	copy(l.gram, gram)
 	l.total(p.now.v)
 	p.now.refactor()
+	l.exact = true
 	l.rounds = n
 	p.t += n
 	p.shrunk = l.shrunk(p.now)
@@ -222,8 +230,18 @@ func (l *late) learn(p *OFUL, released privacy.ReleasedVector) {
 	}
 	oldest := l.waiting[0]
 	l.waiting = slices.Delete(l.waiting, 0, 1)
-	copy(l.whole.v, oldest.v)
-	l.whole.refactor()
 	p.add(released)
-	p.estimate(l.whole, oldest.t)
+	p.tau, l.learned = oldest.t, oldest.v
+}
+
+// settle makes what follows from the releases that were learned since it was last asked.
+func (p *OFUL) settle() {
+	l := p.late
+	if l == nil || l.learned == nil {
+		return
+	}
+	copy(l.whole.v, l.learned)
+	l.whole.refactor()
+	l.learned = nil
+	p.estimate(l.whole, p.tau)
 }

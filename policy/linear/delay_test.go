@@ -419,6 +419,9 @@ func TestOFULSkip(t *testing.T) {
 					again.Cut()
 				}
 			}
+			if len(lines) > 0 && linear.Settled(again) {
+				t.Fatalf("d = %d, decision %d: an estimate was made that nobody has asked for", d, n)
+			}
 			if !linear.SameOFUL(w.p, again) {
 				t.Fatalf("d = %d, decision %d: another state", d, n)
 			}

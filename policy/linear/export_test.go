@@ -11,6 +11,8 @@ func SameOFUL(p, q *OFUL) bool {
 	same := func(p, q *factor) bool {
 		return reflect.DeepEqual(p.v, q.v) && reflect.DeepEqual(p.l, q.l)
 	}
+	p.settle()
+	q.settle()
 	return p.t == q.t && p.tau == q.tau && p.ell == q.ell && p.radius == q.radius &&
 		reflect.DeepEqual([][]float64{p.sum, p.theta, p.w, p.v}, [][]float64{q.sum, q.theta, q.w, q.v}) &&
 		p.shrunk == q.shrunk && same(p.now, q.now) &&
@@ -20,3 +22,6 @@ func SameOFUL(p, q *OFUL) bool {
 			return a.t == b.t && slices.Equal(a.v, b.v)
 		})
 }
+
+// Settled says whether nothing is left to be made of what was learned.
+func Settled(p *OFUL) bool { return p.late == nil || p.late.learned == nil }

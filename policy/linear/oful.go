@@ -245,6 +245,7 @@ func (p *OFUL) Choose(actions []float64) Choice {
 
 // best is the action of the highest index, and the index.
 func (p *OFUL) best(actions []float64) (best int, top float64) {
+	p.settle()
 	d := p.dim
 	if d == 3 {
 		return p.best3(actions)
@@ -293,7 +294,10 @@ func (p *OFUL) best3(actions []float64) (best int, top float64) {
 
 // Estimate is the confidence set of θ* at the last update: the centre θ̃_τ, the caller's to keep,
 // and the radius β̃_τ in the norm of V_τ.
-func (p *OFUL) Estimate() (theta []float64, radius float64) { return slices.Clone(p.theta), p.radius }
+func (p *OFUL) Estimate() (theta []float64, radius float64) {
+	p.settle()
+	return slices.Clone(p.theta), p.radius
+}
 
 // Updates is ℓ, how many releases the estimate rests on: so many noises are in it.
 func (p *OFUL) Updates() int { return p.ell }
@@ -301,6 +305,7 @@ func (p *OFUL) Updates() int { return p.ell }
 // Covers says whether θ is in the confidence set, ‖θ − θ̃_τ‖_{V_τ} ≤ β̃_τ. It is false for vectors
 // that do not have d coordinates.
 func (p *OFUL) Covers(theta []float64) bool {
+	p.settle()
 	return within(theta, p.theta, p.v, p.radius)
 }
 
