@@ -259,3 +259,45 @@ func TestRetention(t *testing.T) {
 		t.Errorf("the journal has it %d times", n)
 	}
 }
+
+// Of an archived experiment nothing of its units is left in memory, and the file gives their room back without
+// anybody writing, while another experiment goes on.
+func TestArchiveGivesBack(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, Config{Store: store.SQLite(dir)})
+	begin(t, e, shop)
+	begin(t, e, strings.Replace(shop, "name: shop", "name: other", 1))
+	for i := range 60_000 {
+		if _, err := e.Decide(t.Context(), "shop", fmt.Sprint("unit ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(e.Stop(t.Context(), "shop", "red"), e.Archive(t.Context(), "shop")); err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		info, err := os.Stat(filepath.Join(dir, "sotto.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	for end := time.Now().Add(time.Minute); size() > 2<<20; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the file has %d bytes", size())
+		}
+	}
+	d, err := e.Decide(t.Context(), "other", "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := e.Reward(t.Context(), "other", Report{d.Token, 1}); s != Accepted || err != nil {
+		t.Error(s, err)
+	}
+	x := mustFind(t, e, "shop")
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.units != nil || x.epochs != nil || x.parts != nil || x.known != nil {
+		t.Error("something of the units is kept")
+	}
+}

@@ -366,7 +366,7 @@ func (x *live) archive() error {
 		x.rec.Keep, _ = x.game.kept("")
 	}
 	x.rec.State, x.changed, x.drop, x.purge = Archived, true, true, true
-	x.units = nil
+	x.units, x.epochs, x.known, x.parts, x.written = nil, nil, nil, nil, nil
 	x.game.forgetAll()
 	return nil
 }

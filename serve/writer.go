@@ -33,6 +33,8 @@ type writer struct {
 	debts   debts
 	ailing  time.Time    // since when nothing can be written; zero while it can
 	drifted bool         // which was logged
+	tidying bool         // the store has more room to give back
+	tidied  time.Time    // when it was last asked to
 	beat    time.Time    // when this process was last seen to write
 	watched store.Shared // of a Shared store: what is open to see who writes
 }
@@ -62,7 +64,9 @@ func (e *Engine) run(ctx context.Context) {
 		case <-e.debts.due.C:
 			what = owed
 		case <-timer.C:
-			what = everybody
+			if !e.tidying {
+				what = everybody
+			}
 		}
 		timer.Stop()
 		err := e.step(ctx, what)
@@ -127,7 +131,23 @@ func (e *Engine) rest() time.Duration {
 	if e.shared || !e.clock.own {
 		wait = min(wait, time.Until(e.swept.Add(markEvery)))
 	}
+	if e.tidying {
+		wait = min(wait, time.Until(e.tidied.Add(markEvery)))
+	}
 	return wait
+}
+
+// tidy has the store give room back: at sweeps, and at short intervals while there is more.
+func (e *Engine) tidy(ctx context.Context, sweep bool) {
+	t, ok := e.store.(store.Tidier)
+	if !ok || !sweep && (!e.tidying || time.Since(e.tidied) < markEvery) {
+		return
+	}
+	var err error
+	e.tidied = time.Now()
+	if e.tidying, err = t.Tidy(ctx); err != nil { // nothing is lost by it
+		e.cfg.Log.Error("serve: no room was given back", "error", err)
+	}
 }
 
 // debts are the experiments that have decided since they were last written. That is due within
@@ -285,6 +305,7 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		e.announce(ctx, x)
 		e.gather(ctx, x)
 	}
+	e.tidy(ctx, sweep)
 	return nil
 }
 

@@ -112,6 +112,11 @@ func (c Commit) forgets() bool {
 	})
 }
 
+// drops says whether so much is deleted that the file may be smaller.
+func (c Commit) drops() bool {
+	return slices.ContainsFunc(c.Writes, func(w Write) bool { return w.DropSums || w.DropUnits })
+}
+
 // byNumber are the tables of what goes with a release, and where their rows have a decision's number.
 var byNumber = []struct{ table, number string }{{"segment", "start"}, {"redeemed", "start"},
 	{"report", "number"}}

@@ -65,6 +65,7 @@ type sqlite struct {
 	mark     *os.File
 	synced   time.Time // the mark
 	owed     bool      // the log has to be cut
+	loose    bool      // there may be pages to give back
 }
 
 func openSQLite(ctx context.Context, dir string, reads bool) (_ *sqlite, err error) {
@@ -95,7 +96,8 @@ func openSQLite(ctx context.Context, dir string, reads bool) (_ *sqlite, err err
 			q.Set("mode", "ro")
 		} else {
 			q.Set("_txlock", "immediate")
-			q["_pragma"] = append(q["_pragma"], "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)")
+			// which is for a new database, and comes before there is anything in it
+			q["_pragma"] = append(q["_pragma"], "auto_vacuum(INCREMENTAL)", "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(ON)")
 		}
 		return (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path),
 			RawQuery: q.Encode()}).String()
@@ -243,6 +245,9 @@ func (s *sqlite) Begin(ctx context.Context, holder string) (out Opened, err erro
 	if err != nil {
 		return Opened{}, fmt.Errorf("store: %w", err)
 	}
+	if s.loose = !s.reads; s.loose {
+		s.renew(ctx)
+	}
 	hash := sha256.Sum256(out.Secret[:])
 	s.instance = hex.EncodeToString(hash[:8])
 	if out.Older, err = s.wentBack(); err == nil && !out.Older && !s.reads {
@@ -342,10 +347,69 @@ func (s *sqlite) Commit(ctx context.Context, c Commit) error {
 	}
 	s.commits++
 	_ = s.remember() // there is one, and it helps enough
+	s.loose = s.loose || c.drops()
 	if s.owed || c.forgets() {
 		s.owed = s.cutLog(ctx) != nil
 	}
 	return nil
+}
+
+// Pages that hold nothing are given back when they are more than half of the file, and more than these:
+// each release leaves some, which the next batch takes, and to give one back may move another, whose old
+// place nobody overwrites.
+const keptFree = 256
+
+// freed is how many pages are given back at a time: a few milliseconds, in which others wait.
+const freed = 128
+
+// free is how many pages are to be given back.
+func (s *sqlite) free(ctx context.Context) (n int64, err error) {
+	var all int64
+	err = errors.Join(s.row(ctx, "PRAGMA freelist_count", &n), s.row(ctx, "PRAGMA page_count", &all))
+	if err != nil || n <= keptFree || 2*n <= all {
+		return 0, err
+	}
+	return n, nil
+}
+
+// renew makes a database that cannot give pages back, since an earlier program has made it, one that can,
+// and has given them. That copies what is in it, in memory, so as to leave no file behind. It may fail, for a
+// reader or for want of room, and is tried again at the next start.
+func (s *sqlite) renew(ctx context.Context) {
+	var can int64
+	if n, err := s.free(ctx); err != nil || n == 0 || s.row(ctx, "PRAGMA auto_vacuum", &can) != nil || can != 0 {
+		return
+	}
+	if _, err := s.conn.ExecContext(ctx, "PRAGMA temp_store = MEMORY; PRAGMA auto_vacuum = INCREMENTAL; VACUUM"); err == nil {
+		s.owed = s.cutLog(ctx) != nil
+	}
+}
+
+// Tidy implements Tidier.
+func (s *sqlite) Tidy(ctx context.Context) (more bool, err error) {
+	if !s.loose {
+		return false, nil
+	}
+	n, err := s.free(ctx)
+	if err == nil && n > 0 {
+		var rows *sql.Rows
+		if rows, err = s.conn.QueryContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", freed)); err == nil {
+			for rows.Next() { // a page each
+			}
+			err = errors.Join(rows.Err(), rows.Close())
+		}
+		s.owed = true
+	}
+	s.loose = false
+	if err != nil {
+		return false, fmt.Errorf("store: %w", err)
+	}
+	after, err := s.free(ctx)
+	s.loose = after > 0 && after < n // one that cannot keeps them until the next start
+	if s.owed {
+		s.owed = s.cutLog(ctx) != nil
+	}
+	return s.loose, err
 }
 
 // cutLog moves the log into the database and cuts it. A reader may be in the way: then it is done

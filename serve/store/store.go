@@ -63,6 +63,13 @@ type Roomy interface {
 	Room() error
 }
 
+// A Tidier is a store that gives room back to the file system when what was in it has been dropped: some of
+// it a call, between commits, by whoever commits.
+type Tidier interface {
+	// Tidy says whether there is more to give back.
+	Tidy(ctx context.Context) (more bool, err error)
+}
+
 // A Shared store is one that many processes have open. One writes, and the others watch him.
 type Shared interface {
 	Store

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -537,5 +538,89 @@ func TestManyReports(t *testing.T) {
 	}
 	if next != 2+2*reportsAtOnce {
 		t.Errorf("they end at %d", next)
+	}
+}
+
+// Room of what was dropped goes back to the file system, also in a file that an earlier program has made, and
+// all else is as it was.
+func TestSQLiteGivesBack(t *testing.T) {
+	for _, earlier := range []bool{false, true} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "sotto.db")
+		begin := func() Store {
+			s, err := SQLite(dir)(t.Context())
+			if err == nil {
+				_, err = s.Begin(t.Context(), "test")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		end := func(s Store) {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := begin()
+		if earlier {
+			end(s)
+			db, err := sql.Open("sqlite", file)
+			if err == nil {
+				_, err = db.ExecContext(t.Context(), "PRAGMA auto_vacuum = NONE; VACUUM")
+				err = errors.Join(err, db.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = begin()
+		}
+		commit := func(w Write) {
+			if err := s.Commit(t.Context(), Commit{Now: 1, Writes: []Write{w}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id := range int64(2) {
+			commit(Write{ID: id + 1, Record: &Record{ID: id + 1, Name: fmt.Sprint(id)}})
+		}
+		kept := bytes.Repeat([]byte("kept"), 1<<10)
+		for range 20 {
+			commit(Write{ID: 1, Units: bytes.Repeat([]byte("gone"), 1<<18)})
+			commit(Write{ID: 2, Units: kept})
+		}
+		size := func() int64 {
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.Size()
+		}
+		before := size()
+		commit(Write{ID: 1, DropUnits: true})
+		if earlier {
+			end(s)
+			s = begin()
+		}
+		steps, longest := 0, time.Duration(0)
+		for s.(*sqlite).loose {
+			from := time.Now()
+			if _, err := s.(Tidier).Tidy(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			steps, longest = steps+1, max(longest, time.Since(from))
+		}
+		t.Logf("%d bytes became %d in %d steps, the longest %v", before, size(), steps, longest)
+		if before < 20<<20 || size() > 2<<20 || !earlier && steps < 5 {
+			t.Errorf("%d bytes became %d in %d steps", before, size(), steps)
+		}
+		out, err := s.Load(t.Context(), 2)
+		if err != nil || len(out.Units) != 20 || !bytes.Equal(out.Units[19], kept) {
+			t.Errorf("%d units, %v", len(out.Units), err)
+		}
+		var sound string
+		if err := s.(*sqlite).row(t.Context(), "PRAGMA integrity_check", &sound); err != nil || sound != "ok" {
+			t.Error(sound, err)
+		}
+		end(s)
 	}
 }
