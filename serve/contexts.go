@@ -427,8 +427,15 @@ type contextsLine struct {
 
 func (g *contexts) show(line []byte) error {
 	var in contextsLine
-	if err := json.Unmarshal(line, &in); err != nil || in.N == 0 {
+	if err := json.Unmarshal(line, &in); err != nil {
 		return err
+	}
+	return g.add(in)
+}
+
+func (g *contexts) add(in contextsLine) error {
+	if in.N == 0 {
+		return nil
 	}
 	var of struct{ Mechanism json.RawMessage }
 	err := json.Unmarshal(in.Release, &of)
@@ -478,7 +485,7 @@ func (g *contexts) book(ledger *privacy.Ledger, line []byte) error {
 			return err
 		}
 	}
-	return g.show(line)
+	return g.add(in)
 }
 
 func (g *contexts) tell(out *Info) {
