@@ -373,6 +373,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exit
 	}
 	if err != nil {
+		helpIfBare(parser.Model.Node, args, s)
 		of := (*flags.Error)(nil)
 		if errors.As(err, &of) {
 			err = of
@@ -394,8 +395,30 @@ func run(ctx context.Context, args []string, s streams) int {
 			s.program, slip[0], slip[1])
 	}
 	if err := k.Run(); err != nil {
+		if isUsage(err) {
+			helpIfBare(parser.Model.Node, args, s)
+		}
 		fmt.Fprintf(s.err, "%s: %v\n", s.program, err)
 		return exitCode(err)
 	}
 	return exitOK
+}
+
+// helpIfBare prints the help of a command that was given nothing but its name, before the error says
+// what it needs. It goes where errors go: the command did nothing.
+func helpIfBare(node *kong.Node, args []string, s streams) {
+	for _, a := range args {
+		i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == a })
+		if i < 0 {
+			return
+		}
+		node = node.Children[i]
+	}
+	s.out = s.err
+	parser, err := parserOf(named(args), s, kong.Exit(func(int) {}))
+	if err != nil {
+		return // the help is beside the error, which is said in any case
+	}
+	_, _ = parser.Parse(append(args, "--help")) // it goes on after the help, and wants what is missing
+	fmt.Fprintln(s.err)
 }
