@@ -25,25 +25,6 @@ var moreExamples = map[string]string{
 	"sotto reproduce": "sotto reproduce thesis-5.2 --preset quick\nsotto reproduce --list",
 }
 
-// exitNotes are what the exit codes of a command mean beside the common ones.
-var exitNotes = map[string]string{
-	"sotto stop": "3 if the data or the cap ended before the rule stopped: there is " +
-		"no estimate, and the error says what was spent.",
-	"sotto identify":        "3 if the data or the cap ended before an answer: the error says what was spent.",
-	"sotto audit mechanism": "1 also if the claim is refuted.",
-	"sotto audit policy":    "1 also if the claim is refuted.",
-	"sotto audit training":  "1 also if the claim is refuted.",
-	"sotto audit self":      "1 also if a claim is refuted, or a broken twin is not.",
-	"sotto aggregate serve": "1 also if the sum is refused: the error names the reason. 4 if it " +
-		"failed so late that it is possibly released: the batch is spent.",
-	"sotto aggregate join": "1 also if the sum is refused: the error names the reason. 4 if it " +
-		"failed so late that it is possibly released: the reward is spent.",
-	"sotto replay": "1 also if the transcript does not hold, or cannot be played again yet, as its policy's " +
-		"coins are told at its end: the error names the line.",
-	"sotto reproduce": "1 also if a figure could not be made. A verdict against a source " +
-		"is a finding, and no error: 0.",
-}
-
 // The page of commands says what the program does. With -update it is written anew:
 //
 //	go test ./cli -run CommandsPage -update
@@ -86,20 +67,6 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// leaves are the commands that do something, in the order of the tree.
-func leaves(n *kong.Node) []*kong.Node {
-	if n.Leaf() {
-		return []*kong.Node{n}
-	}
-	var out []*kong.Node
-	for _, c := range n.Children {
-		if !c.Hidden {
-			out = append(out, leaves(c)...)
-		}
-	}
-	return out
-}
-
 func page(t *testing.T, b *bytes.Buffer, root *kong.Node) {
 	b.WriteString("# Commands\n\n" +
 		"<!-- Written by `go test ./cli -run CommandsPage -update`: change the commands, " +
@@ -107,14 +74,7 @@ func page(t *testing.T, b *bytes.Buffer, root *kong.Node) {
 		"Every command, its flags and their defaults. `sotto COMMAND --help` prints the same. " +
 		"Data and tables go to standard output; progress, warnings and errors to standard error.\n\n" +
 		"Exit codes, of every command:\n\n| code | meaning |\n|---|---|\n")
-	for _, c := range []struct {
-		code int
-		text string
-	}{{exitOK, "done"}, {exitFailed, "something outside the command line and the files it names " +
-		"went wrong, such as a full disk"},
-		{exitUsage, "bad input, such as a file that is not there: one clear error says which flag, " +
-			"file or value, and what is allowed"},
-		{exitInterrupted, "stopped by Ctrl-C or SIGTERM"}} {
+	for _, c := range exitMeanings {
 		fmt.Fprintf(b, "| %d | %s |\n", c.code, c.text)
 	}
 	b.WriteString("\n| command | what it does |\n|---|---|\n")
@@ -143,21 +103,7 @@ func command(t *testing.T, b *bytes.Buffer, n *kong.Node) {
 			fmt.Fprintf(b, "| `%s` | %s |\n", p.Summary(), cell(p.Help))
 		}
 	}
-	groups := []string{""}
-	flags := map[string][]*kong.Flag{}
-	for _, f := range n.Flags {
-		if f.Hidden || f.Name == "help" {
-			continue
-		}
-		g := ""
-		if f.Group != nil {
-			g = f.Group.Title
-		}
-		if !slices.Contains(groups, g) {
-			groups = append(groups, g)
-		}
-		flags[g] = append(flags[g], f)
-	}
+	groups, flags := grouped(n)
 	for _, g := range groups {
 		if len(flags[g]) == 0 {
 			continue
@@ -201,26 +147,6 @@ func begins(text string) string {
 	}
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToLower(first)) + text[size:]
-}
-
-// usageOf is the first line of the help.
-func usageOf(n *kong.Node) string {
-	text := "sotto " + strings.TrimPrefix(n.Summary(), "sotto ")
-	if !slices.ContainsFunc(n.Flags, func(f *kong.Flag) bool { return !f.Hidden && f.Name != "help" }) {
-		text = strings.TrimSuffix(text, " [flags]")
-	}
-	return text
-}
-
-// flagText is the flag with the name of its value, and not with its default.
-func flagText(f *kong.Flag) string {
-	switch {
-	case f.IsBool():
-		return "--" + f.Name
-	case f.PlaceHolder != "":
-		return "--" + f.Name + "=" + f.PlaceHolder
-	}
-	return "--" + f.Name + "=" + strings.ToUpper(f.Name)
 }
 
 // cell is text that may stand in a table.

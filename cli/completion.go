@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-	mangokong "github.com/alecthomas/mango-kong"
-	"github.com/muesli/roff"
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/front/flags"
@@ -180,17 +178,4 @@ func policyNames(entries []catalog.Entry) []string {
 		}
 	}
 	return out
-}
-
-type manCommand struct{}
-
-// Help is shown by --help.
-func (c *manCommand) Help() string {
-	return `Examples:
-  sotto man > /usr/local/share/man/man1/sotto.1`
-}
-
-func (c *manCommand) Run(k *kong.Kong, s streams) error {
-	_, err := fmt.Fprintln(s.out, mangokong.NewManPage(1, k.Model).Build(roff.NewDocument()))
-	return err
 }
