@@ -74,7 +74,7 @@ func ExampleReadCSV() {
 	fmt.Println(err)
 	// Output:
 	// [control treated] [0.5 1]
-	// rewards: line 3, column reward: must be a finite decimal number, at most 1e+100 in absolute value; rows without a reward are left out by --skip-missing, in an experiment skip_missing: true
+	// rewards: line 3, column reward: must be a finite decimal number, at most 1e+100 in absolute value
 }
 
 func ExampleNewUniformMeans() {

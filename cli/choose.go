@@ -285,7 +285,7 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.CSV, err)
 		}
-		tellSkipped(s, c.CSV, log)
+		tellOf(s, c.CSV, log)
 		if log.Clipped {
 			fmt.Fprintf(s.err, "warning: %s: rewards leave the declared range [%v, %v] and are "+
 				"clipped to it before a person's mean is taken\n", c.CSV, lo, hi)

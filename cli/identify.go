@@ -160,7 +160,7 @@ func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) e
 	if err != nil {
 		return usagef("%s: %w", c.CSV, err)
 	}
-	tellSkipped(s, c.CSV, log.Summary)
+	tellOf(s, c.CSV, log.Summary)
 	rule, err := c.rule(len(log.Names))
 	if err != nil {
 		return usage(err)

@@ -15,6 +15,14 @@ import (
 type personFlags struct {
 	UserColumn  string `help:"${personUserColumn}" placeholder:"NAME" group:"Columns of --csv:"`
 	SkipMissing bool   `help:"${personSkipMissing}" group:"Columns of --csv:"`
+
+	Separator    flags.Separator `help:"${personSeparator}" placeholder:"CHAR" group:"Columns of --csv:"`
+	DecimalComma bool            `help:"${personDecimalComma}" group:"Columns of --csv:"`
+}
+
+// dialect is how the file is written.
+func (c personFlags) dialect() logged.Dialect {
+	return logged.Dialect{Separator: string(c.Separator), DecimalComma: c.DecimalComma}
 }
 
 // columnFlags say what the columns of a log mean. Further columns are ignored.
@@ -33,7 +41,7 @@ func (c columnFlags) given() bool { return c != columnFlags{} }
 func (c columnFlags) check(csv string) error {
 	if csv == "" && c.given() {
 		return usagef("--arm-column, --reward-column, --user-column and --skip-missing " +
-			"are for --csv")
+			"are for --csv, and so are --separator and --decimal-comma")
 	}
 	return nil
 }
@@ -41,13 +49,13 @@ func (c columnFlags) check(csv string) error {
 // format is that of a log whose persons' rows are clipped to [lo,hi].
 func (c columnFlags) format(lo, hi float64) logged.Format {
 	return logged.Format{Arm: c.ArmColumn, Reward: c.RewardColumn, User: c.UserColumn, Lo: lo,
-		Hi: hi, SkipMissing: c.SkipMissing}
+		Hi: hi, SkipMissing: c.SkipMissing, Dialect: c.dialect()}
 }
 
 // columns are what an experiment says of them.
 func (c columnFlags) columns() experiment.Columns {
 	return experiment.Columns{Arm: c.ArmColumn, Reward: c.RewardColumn, User: c.UserColumn,
-		SkipMissing: c.SkipMissing}
+		SkipMissing: c.SkipMissing, Dialect: c.dialect()}
 }
 
 // orderFlag says in which order real data are read.
@@ -63,8 +71,13 @@ func seeded(f logged.Format, seed flags.Seed) logged.Format {
 	return f
 }
 
-// tellSkipped says how many rows were left out, and what that is.
-func tellSkipped(s streams, path string, log logged.Summary) {
+// tellOf warns of what a log has that one may not expect: rows that were left out, and what their
+// number is, and arms that may be one.
+func tellOf(s streams, path string, log logged.Summary) {
+	if log.Alike != [2]int{} {
+		fmt.Fprintf(s.err, "warning: %s: the arms of lines %d and %d differ in capitals alone, and are two "+
+			"arms: if they are one, write it in one way\n", path, log.Alike[0], log.Alike[1])
+	}
 	if log.Skipped > 0 {
 		fmt.Fprintf(s.err, "warning: %s: %s of %d without a reward left out: this number is not "+
 			"private, nor is whose reward is missing\n",
@@ -93,6 +106,8 @@ var logTexts = kong.Vars{
 		"another person.",
 	"personSkipMissing": "Leave out rows whose reward is missing (blank, NA, N/A, NaN, null, None), and say " +
 		"how many. That number is not private, nor is whose is missing.",
+	"personSeparator":    "What divides the cells of --csv: , or ; or | or tab; , if not given.",
+	"personDecimalComma": "Numbers of --csv have a decimal comma: 0,5 is a half.",
 	"columnArmColumn":    "Column of --csv that names the arms; arm if not given.",
 	"columnRewardColumn": "Column of --csv with the rewards; reward if not given.",
 	"orderInOrder": "Take the rows of --csv in their order, for data that come in order: the guarantee " +

@@ -71,7 +71,8 @@ func (c *stopCommand) Run(ctx context.Context, s streams) error {
 		return usagef("--runs and --out are for --law: real data are read once, and " +
 			"their noise is never repeated")
 	case c.Law != "" && (c.Column != "" || c.personFlags.given() || c.InOrder):
-		return usagef("--column, --user-column, --skip-missing and --in-order are for --csv")
+		return usagef("--column, --user-column, --skip-missing and --in-order are for --csv, and so are " +
+			"--separator and --decimal-comma")
 	case c.CSV != "":
 		return c.data(ctx, s, rule)
 	}
@@ -92,7 +93,7 @@ func (c *stopCommand) rule() (stopping.Rule, error) {
 // depends on the data's mean, and no count of what was clipped.
 func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) error {
 	format := seeded(logged.Format{Reward: c.Column, User: c.UserColumn,
-		SkipMissing: c.SkipMissing, InOrder: c.InOrder,
+		SkipMissing: c.SkipMissing, Dialect: c.dialect(), InOrder: c.InOrder,
 		Lo: -rule.Range(), Hi: rule.Range()}, c.Seed)
 	in, err := openInput(c.CSV, s)
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	if err != nil {
 		return usagef("%s: %w", c.CSV, err)
 	}
-	tellSkipped(s, c.CSV, log)
+	tellOf(s, c.CSV, log)
 	r, err := stopping.Run(ctx, rule, samples, stopping.Options{Cap: int(c.Cap)})
 	switch {
 	case errors.Is(err, context.Canceled):

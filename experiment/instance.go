@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -229,6 +230,17 @@ func lawText() form[string] {
 		})
 }
 
+// separator reads what divides the cells of a CSV.
+func (d *decoder) separator(n ast.Node, at string, to *string) error {
+	if err := d.text(n, at, to); err != nil {
+		return err
+	}
+	if *to == "" || (logged.Dialect{Separator: *to}).Check() != nil {
+		return d.fail(n, at, "is %q, must be , or ; or | or tab", clip(*to))
+	}
+	return nil
+}
+
 // armInstances are those of the kinds that play arms. A form does not change: it is made once.
 var armInstances = sync.OnceValue(newArmInstances)
 
@@ -300,6 +312,11 @@ func newArmInstances() instanceForm {
 				"leave out rows without a reward").
 				means("`false`; leave out rows whose reward is blank, `NA`, `N/A`, `NaN`, `null` or " +
 					"`None`. How many is a warning, and not private"),
+			keyOf("separator", as(object{"enum": []any{",", ";", "|", "tab"}, "default": ","}, (*decoder).separator),
+				func(in *Instance) *string { return &in.Columns.Separator },
+				"what divides cells: , or ; or | or tab").means("`,`; what divides cells: `,`, `;`, `\\|` or `tab`"),
+			keyOf("decimal_comma", yesNo(), func(in *Instance) *bool { return &in.Columns.DecimalComma },
+				"numbers have a decimal comma").means("`false`; numbers have a decimal comma: `0,5` is a half"),
 			sha256Key(),
 		}},
 		fromProgram(func(in *Instance) *bandit.Source { return &in.Source },

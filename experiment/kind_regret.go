@@ -214,6 +214,10 @@ func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error
 				"not private, nor is whose reward is missing",
 				in.Name, log.Skipped, log.Rows)
 		}
+		if log.Alike != [2]int{} {
+			p.warn("instance %s: the arms of lines %d and %d differ in capitals alone, and are two arms: "+
+				"if they are one, write it in one way", in.Name, log.Alike[0], log.Alike[1])
+		}
 		if log.Clipped {
 			lo, hi := s.span()
 			p.warn("instance %s: rewards leave the declared range [%v, %v] and are clipped to it "+
@@ -262,7 +266,8 @@ func (in *Instance) changing(first bandit.Instance) (src bandit.Source, field st
 // if rewards are clipped at all.
 func (in *Instance) format(s *Spec) logged.Format {
 	c := in.Columns
-	f := logged.Format{Arm: c.Arm, Reward: c.Reward, User: c.User, SkipMissing: c.SkipMissing}
+	f := logged.Format{Arm: c.Arm, Reward: c.Reward, User: c.User, SkipMissing: c.SkipMissing,
+		Dialect: c.Dialect}
 	if f.Lo, f.Hi = s.span(); s.Unclipped {
 		f.Lo, f.Hi = math.Inf(-1), math.Inf(1)
 	}

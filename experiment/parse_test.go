@@ -106,6 +106,8 @@ var bad = []struct{ name, from, to string }{
 		"version, reward_column: sent"},
 	{"csv column is empty", "bernoulli: [0.9, 0.1]", "csv: two-arms.csv, user_column: ''"},
 	{"csv skip_missing is text", "bernoulli: [0.9, 0.1]", "csv: two-arms.csv, skip_missing: often"},
+	{"csv separator is none", "bernoulli: [0.9, 0.1]", "csv: two-arms.csv, separator: ' '"},
+	{"csv has commas", "bernoulli: [0.9, 0.1]", "csv: two-arms.csv, separator: tab"},
 	{"columns without a csv", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1], user_column: who"},
 	{"no instances", "  - {name: two, bernoulli: [0.9, 0.1]}\n", ""},
 	{"empty instances", "instances:\n  - {name: two, bernoulli: [0.9, 0.1]}\n", "instances: []\n"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -100,8 +101,9 @@ type Change struct {
 type Columns struct {
 	Arm, Reward string // empty: arm and reward
 	// column of persons, each of whom counts once; empty: every row is of another person
-	User        string
-	SkipMissing bool // leave out rows without a reward
+	User           string
+	SkipMissing    bool // leave out rows without a reward
+	logged.Dialect      // how the file is written
 }
 
 // A Rule is a stopping rule with its parameters.

@@ -60,6 +60,7 @@ type Format struct {
 	// not depend on the rewards.
 	Lo, Hi      float64
 	SkipMissing bool
+	Dialect             // how the file is written
 	InOrder     bool    // keep the order of the file, in which a person stands at her first row
 	Seed        *uint64 // of the order and of persons' arms; nil: the operating system's coins
 }
@@ -72,6 +73,8 @@ type Summary struct {
 	Rows    int // read, with the missing ones
 	Skipped int // rows whose reward is missing: this number is not private
 	People  int // persons who contribute a reward, with User; else 0
+	// lines where two arms first appear whose names differ in capitals alone; 0 if there are none
+	Alike [2]int
 	// with User, some row is outside [Lo,Hi]: this is not private, and for simulations only
 	Clipped bool
 }
@@ -146,7 +149,7 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 	if key, err = f.key(); err != nil {
 		return fail(err)
 	}
-	t, err := NewTable(r)
+	t, err := f.NewTable(r)
 	if err != nil {
 		return fail(err)
 	}
@@ -181,8 +184,10 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		names []string
 		lines []int // where an arm first is
 		index = map[string]int{}
-		given []bool // an arm has a reward
-		crowd = newCrowd(key, f.Lo, f.Hi)
+		// lines of arms by their names without capitals
+		folded = map[string]int{}
+		given  []bool // an arm has a reward
+		crowd  = newCrowd(key, f.Lo, f.Hi)
 	)
 	counted := func(a int, x float64) {
 		given[a] = true
@@ -210,6 +215,9 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 			if a, known = index[name]; !known {
 				a, name = len(names), strings.Clone(name) // or it would keep the whole row
 				index[name] = a
+				if s.Alike == [2]int{} {
+					s.Alike = alike(folded, name, t.Line())
+				}
 				names, lines, given = append(names, name), append(lines, t.Line()), append(given, false)
 			}
 		}
@@ -218,7 +226,7 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		if missing {
 			s.Skipped++
 		} else if x, err = t.Number(reward); err != nil {
-			if !f.SkipMissing {
+			if !f.SkipMissing && t.Missing(reward) {
 				err = fmt.Errorf("%w; rows without a reward are left out by --skip-missing, in "+
 					"an experiment skip_missing: true", err)
 			}
@@ -260,6 +268,16 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		s.Names = append(s.Names, names[a])
 	}
 	return s, order, key, nil
+}
+
+// alike are the lines of an earlier arm and of this one if their names differ in capitals alone.
+func alike(lines map[string]int, name string, line int) [2]int {
+	name = strings.ToLower(strings.ToUpper(name)) // some capitals are those of two letters
+	if first, known := lines[name]; known {
+		return [2]int{first, line}
+	}
+	lines[name] = line
+	return [2]int{}
 }
 
 // armOrder is the order of the arms: by number if every name is an integer, else by name or as they

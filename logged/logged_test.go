@@ -1,9 +1,12 @@
 package logged
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -80,9 +83,35 @@ func TestReadErrors(t *testing.T) {
 			`but one that differs from it in capitals or in spaces around it; another name is given by --reward-column, in an experiment reward_column`, Format{}},
 		{"no arms, said how", "group,reward\n731,1\n",
 			`; another name is given by --arm-column, in an experiment arm_column`, Format{}},
-		{"semicolons", "arm;reward\n1;731\n", "columns must be divided by commas, not by " +
-			"semicolons or tabs", Format{}},
-		{"tabs", "731\t731\n1\t731\n", "columns must be divided by commas", Format{}},
+		{"semicolons", "arm;reward\n1;731\n", "columns must be divided by commas, and this header has " +
+			"semicolons: --separator ';' reads it, in an experiment separator: ';'", Format{}},
+		{"tabs", "731\t731\n1\t731\n", "has tabs: --separator 'tab' reads it", Format{}},
+		{"commas", "arm,reward\n1,731\n", "columns must be divided by tabs, and this header has " +
+			"commas: --separator ',' reads it", Format{Dialect: Dialect{Separator: "tab"}}},
+		{"no separator", "arm,reward\n1,731\n", `separator is "x", must be , or ; or | or tab`,
+			Format{Dialect: Dialect{Separator: "x"}}},
+		{"zip", "PK\x03\x04731", "the file is a ZIP archive, as workbooks are: save it as CSV", Format{}},
+		{"zstd", "\x28\xb5\x2f\xfd731", "the file is compressed by zstd, must be CSV, plain or compressed " +
+			"by gzip", Format{}},
+		{"Parquet", "PAR1731", "the file is Parquet, must be CSV", Format{}},
+		{"cut gzip", squeezed("arm,reward\n731,1\n")[:30], "the file is compressed by gzip, and is damaged or " +
+			"cut off", Format{}},
+		{"gzip's header alone", "\x1f\x8b731", "the file is compressed by gzip, and is damaged", Format{}},
+		{"a word", "arm,reward\n731,TRUE\n", "in absolute value; this is a word for yes or no: write 1 and 0",
+			Format{}},
+		{"another word", "arm,reward\n731,yes\n", "this is a word for yes or no", Format{SkipMissing: true}},
+		{"money", "arm,reward\n731,731 €\n", "this has a sign of a currency or of per cent: write the " +
+			"number alone", Format{}},
+		{"dollars", "arm,reward\n731,$731\n", "write the number alone", Format{}},
+		{"per cent", "arm,reward\n731,731%\n", "write the number alone", Format{}},
+		{"decimal comma", "arm,reward\n731,\"0,731\"\n", "this has a comma: numbers have a decimal point and " +
+			"none between thousands; --decimal-comma reads 0,5 as a half, in an experiment decimal_comma: true",
+			Format{}},
+		{"decimal point", "arm;reward\n731;0.731\n", "this has a point: with --decimal-comma numbers have a " +
+			"decimal comma, and none between thousands", Format{Dialect: Dialect{";", true}}},
+		{"two commas", "arm;reward\n731;0,731,0\n", "must be a finite decimal number",
+			Format{Dialect: Dialect{";", true}}},
+		{"spaces", "arm,reward\n731, 731\n", "this has spaces around it", Format{}},
 		{"UTF-16", "\xff\xfea\x00,\x007\x003\x001\x00\n\x00", "the file is UTF-16, must be UTF-8", Format{}},
 		{"two columns of a name", "arm,reward,reward\n1,731,1\n",
 			`line 1: there are several columns "reward"`, Format{}},
@@ -138,6 +167,60 @@ func TestReadErrors(t *testing.T) {
 		}
 		if tally, _, err := c.f.Tally(strings.NewReader(c.in)); err == nil || tally != nil {
 			t.Errorf("%s: a tally: %v", c.name, tally)
+		}
+	}
+}
+
+// squeezed is text compressed by gzip.
+func squeezed(text string) string {
+	var b strings.Builder
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, text); err != nil {
+		panic(err) // a builder takes all
+	}
+	if err := z.Close(); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+// A log is the same whatever divides its cells, however its numbers are written, and compressed.
+func TestDialects(t *testing.T) {
+	seed := uint64(1)
+	want, err := Format{Seed: &seed}.Read(strings.NewReader("arm,reward\na,0.5\nb,-1e-3\na,1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		in string
+		d  Dialect
+	}{
+		{"arm;reward\na;0.5\nb;-1e-3\na;1\n", Dialect{Separator: ";"}},
+		{"arm\treward\na\t0.5\nb\t-1e-3\na\t1\n", Dialect{Separator: "tab"}},
+		{"arm|reward\na|0.5\nb|-1e-3\na|1\n", Dialect{Separator: "|"}},
+		{"arm;reward\na;0,5\nb;-1e-3\na;1\n", Dialect{Separator: ";", DecimalComma: true}},
+		{"arm,reward\na,\"0,5\"\nb,\"-0,001\"\na,1\n", Dialect{DecimalComma: true}},
+		{squeezed("arm,reward\na,0.5\nb,-1e-3\na,1\n"), Dialect{}},
+		{squeezed("arm,reward\na,0.5\n") + squeezed("b,-1e-3\na,1\n"), Dialect{}}, // as cat makes it
+		{squeezed("\ufeffarm;reward\r\na;0,5\r\nb;-0,001\r\na;1\r\n"), Dialect{";", true}},
+	} {
+		got, err := Format{Seed: &seed, Dialect: c.d}.Read(strings.NewReader(c.in))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q by %+v: %v, error %v; want %v", c.in, c.d, got, err, want)
+		}
+	}
+}
+
+// Two arms whose names differ in capitals alone are told, by their lines.
+func TestAlike(t *testing.T) {
+	for in, want := range map[string][2]int{
+		"arm,reward\nClassic,1\nother,0\nclassic,1\n": {2, 4},
+		"arm,reward\nÉté,1\nété,1\n":                  {2, 3},
+		"arm,reward\nclassic,1\nclassics,1\n":         {},
+	} {
+		log, err := Format{}.Read(strings.NewReader(in))
+		if err != nil || log.Alike != want {
+			t.Errorf("%q: %v, error %v, want %v", in, log.Alike, err, want)
 		}
 	}
 }
@@ -452,8 +535,13 @@ func FuzzRead(f *testing.F) {
 		f.Add(s, uint64(1), byte(0))
 		f.Add(s, uint64(2), byte(7))
 	}
+	for how, s := range []string{squeezed("arm,reward\na,1\nb,0.5\n"), "arm;reward\na;1\nb;0,5\n", "arm|reward\nA|1\na|0\n",
+		"arm\treward\na\t1\nb\tyes\n"} {
+		f.Add(s, uint64(3), byte(how*24))
+	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64, how byte) {
-		format := Format{SkipMissing: how&1 > 0, InOrder: how&2 > 0, Lo: -1, Hi: 2, Seed: &seed}
+		format := Format{SkipMissing: how&1 > 0, InOrder: how&2 > 0, Lo: -1, Hi: 2, Seed: &seed,
+			Dialect: Dialect{[]string{",", ";", "|", "tab"}[how>>4&3], how&8 > 0}}
 		if how&4 > 0 {
 			format.User = "who"
 		}

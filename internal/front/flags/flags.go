@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/logged"
 )
 
 // An Error says that a field has a value that it must not have.
@@ -122,6 +123,22 @@ func (s *Shard) Decode(ctx *kong.DecodeContext) error {
 		return bad("I/N with I from 0 to N-1, such as 0/3")
 	}
 	*s = Shard{i, n}
+	return nil
+}
+
+// A Separator is what divides the cells of a CSV file (logged.Dialect).
+type Separator string
+
+// Decode implements kong.MapperValue.
+func (s *Separator) Decode(ctx *kong.DecodeContext) error {
+	text, bad, err := pop(ctx)
+	if err != nil {
+		return err
+	}
+	if (logged.Dialect{Separator: text}).Check() != nil {
+		return bad("one of , and ; and | and tab")
+	}
+	*s = Separator(text)
 	return nil
 }
 

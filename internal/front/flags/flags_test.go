@@ -36,6 +36,8 @@ type all struct {
 	Many    flags.Policies
 	Arms    flags.Arms
 	Budget  flags.Budget
+
+	Separator flags.Separator
 }
 
 func parse(args ...string) (*all, error) {
@@ -85,6 +87,7 @@ func TestErrors(t *testing.T) {
 		"--prior=0:0:1":       `--prior is "0:0:1", must be K:LO:HI with a whole number of arms and 0 ≤ LO < HI ≤ 1, such as 5:0.25:0.75`,
 		"--policy=a:b":        `--policy is "a:b", must be NAME:PARAMETER=VALUE:…`,
 		"--many=a,a:b=1:b=2":  `--many is "a:b=1:b=2", must be NAME:PARAMETER=VALUE:… with parameters that differ: b is given twice`,
+		"--separator=.":       `--separator is ".", must be one of , and ; and | and tab`,
 		"--budget=epsilon=0":  "--budget: ",
 		"--arms=0.5,x":        "--arms: ",
 	} {
@@ -103,7 +106,7 @@ func TestValues(t *testing.T) {
 		"--workers=0", "--shard=1/3",
 		"--choice=right", "--choices=right, left", "--range=-1,2", "--unit=0,1", "--prior=3:0:1",
 		"--policy=adap-ucb:alpha=4", "--many=ucb,adap-ucb:alpha=4", "--arms=0.5,gaussian(0.5,0.1)",
-		"--budget=epsilon=1,delta=1e-6")
+		"--budget=epsilon=1,delta=1e-6", "--separator=;")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +117,9 @@ func TestValues(t *testing.T) {
 			"{-1 2 true} {0 1 true} {3 0 1} adap-ucb:alpha=4 2 [0.5 gaussian(0.5,0.1)] "+
 			fmt.Sprint(c.Budget.Budget) {
 		t.Error(got)
+	}
+	if c.Separator != ";" {
+		t.Errorf("the separator is %q", c.Separator)
 	}
 	e, params, err := c.Policy.Find(catalog.Catalog{}, catalog.BanditArms)
 	if err != nil || e.Name != "adap-ucb" || params["alpha"] != 4 {
