@@ -28,7 +28,7 @@ var floors = [][]string{
 		"internal/mutate", "internal/systems", "internal/sized", "client", "client/browser",
 		"docs/explorer"},
 	{"client/openfeature", "bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport",
-		"internal/base/report"},
+		"internal/base/report", "internal/base/parquetlog"},
 	{"policy/linear", "policy/identify", "play", "aggregate", "internal/base/letor",
 		"internal/base/problem", "secagg/dap"},
 	{"catalog", "sim", "stopping", "serve/store"},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +18,7 @@ import (
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -70,7 +70,7 @@ var chooseTexts = kong.Vars{
 	"chooseArmsCount": "Number of arms of --standard; 5 if not given.",
 	"choosePrior": "Bernoulli arms whose means are drawn uniformly from [LO,HI] for each run: how many, " +
 		"and from where.",
-	"chooseCSV": "Logged rewards, a CSV with a header. Rows are drawn with replacement: their order " +
+	"chooseCSV": "Logged rewards, a CSV with a header (also .gz), or Parquet. Rows are drawn with replacement: their order " +
 		"does not matter.",
 	"chooseEpsilon": "ε-DP; with --delta (ε,δ)-DP, with --alpha (α,ε)-RDP.",
 	"chooseDelay": "How late rewards are, in rounds: constant:D, geometric:MEAN or uniform:MEAN. A number " +
@@ -244,6 +244,8 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 		return nil, errors.New("want exactly one of --arms, --standard, --prior and --csv")
 	case c.ArmsCount != 0 && c.Standard == "":
 		return nil, errors.New("--arms-count goes with --standard")
+	case c.CSV == "-":
+		return nil, errors.New("--csv is -, must be a file: the experiment that choose prints reads it again")
 	case c.CSV == "" && c.columnFlags.given():
 		return nil, c.check(c.CSV)
 	case len(c.Change) > 0 && !c.Arms.Set():
@@ -276,14 +278,14 @@ func (c *chooseCommand) source(s streams, lo, hi float64) (bandit.Source, error)
 		}
 		return src, nil
 	default:
-		f, err := os.Open(c.CSV)
+		var in bandit.Instance
+		var log logged.Summary
+		err := readLog(c.CSV, s, c.dialect(), func(r io.Reader) (err error) {
+			in, log, err = bandit.ReadCSV(r, c.format(lo, hi))
+			return err
+		})
 		if err != nil {
 			return nil, err
-		}
-		defer f.Close()
-		in, log, err := bandit.ReadCSV(f, c.format(lo, hi))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.CSV, err)
 		}
 		tellOf(s, c.CSV, log)
 		if log.Clipped {

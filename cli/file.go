@@ -11,6 +11,8 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/base/parquetlog"
+	"github.com/sotto-dp/sotto/logged"
 )
 
 // Modes of files: what anyone may read, and what holds rewards, exact sums of them or what was
@@ -30,6 +32,23 @@ func openInput(path string, s streams) (io.ReadCloser, error) {
 		return nil, usage(err)
 	}
 	return f, nil
+}
+
+// readLog reads a log of a kind that is known; - is standard input. An error is the caller's.
+func readLog(path string, s streams, d logged.Dialect, read func(io.Reader) error) error {
+	in, err := openInput(path, s)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	csv, err := parquetlog.AsCSV(in, d)
+	if err == nil {
+		err = read(csv)
+	}
+	if err != nil {
+		return usagef("%s: %w", path, err)
+	}
+	return nil
 }
 
 // readAny reads an experiment or a live one; - is standard input. The name is what messages call

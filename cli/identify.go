@@ -19,6 +19,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/trial"
@@ -48,7 +49,7 @@ type identifyCommand struct {
 var identifyTexts = kong.Vars{
 	"identifyArms": "Arms to simulate, by their Bernoulli means or their laws, such as 0.95,0.9,0.5 or " +
 		"gaussian(0.5,0.1).",
-	"identifyCSV": "Real data: logged rewards, a CSV with a header; - reads standard input. Each play of " +
+	"identifyCSV": "Real data: logged rewards, a CSV with a header (also .gz), or Parquet; - reads standard input. Each play of " +
 		"an arm takes its next row, after a shuffle. A second run spends the budget again.",
 	"identifyReplay": "A transcript, of --transcript or of a live trial: play the trial again from its " +
 		"releases, and check that its plays and its answer follow from them.",
@@ -151,14 +152,13 @@ func (c *identifyCommand) rule(arms int) (trial.Rule, error) {
 func (c *identifyCommand) data(ctx context.Context, s streams, lo, hi float64) error {
 	format := seeded(c.format(lo, hi), c.Seed)
 	format.InOrder = c.InOrder
-	in, err := openInput(c.CSV, s)
+	var log logged.Log
+	err := readLog(c.CSV, s, format.Dialect, func(r io.Reader) (err error) {
+		log, err = format.Read(r)
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	defer in.Close()
-	log, err := format.Read(in)
-	if err != nil {
-		return usagef("%s: %w", c.CSV, err)
 	}
 	tellOf(s, c.CSV, log.Summary)
 	rule, err := c.rule(len(log.Names))

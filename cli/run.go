@@ -52,7 +52,7 @@ var runTexts = kong.Vars{
 	"runWorkers": "Runs played at a time; results do not depend on it. 0 is one a processor.",
 	"runArms": "Instead of a file: the arms, by their Bernoulli means or their laws, such as " +
 		"0.75,0.6 or gaussian(0.5,0.1).",
-	"runCSV": "Instead of --arms: logged rewards, a CSV with a header. Rows are drawn with " +
+	"runCSV": "Instead of --arms: logged rewards, a CSV with a header (also .gz), or Parquet. Rows are drawn with " +
 		"replacement: their order does not matter.",
 	"runRange": "Declared range of rewards, others are clipped; 0,1 if not given. It must not be " +
 		"taken from the data.",

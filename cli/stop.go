@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
@@ -40,7 +41,7 @@ var stopTexts = kong.Vars{
 	"stopRule":  "Stopping rule: dp-exp-nas, dp-nas, or nas, which is not private.",
 	"stopAlpha": "Relative error that is allowed, above 0 and below 1.",
 	"stopBeta":  "Probability of a larger error, above 0 and below 1.",
-	"stopCSV": "Real data: a CSV file with a header; - reads standard input. Rows are taken in a " +
+	"stopCSV": "Real data: a CSV file with a header (also .gz), or Parquet; - reads standard input. Rows are taken in a " +
 		"shuffled order.",
 	"stopLaw": "A law to simulate, such as 0.3 (Bernoulli) or uniform(-1,0.5).",
 	"stopCap": "Give up after so many samples. If the mean is 0 a rule goes on for ever; for --law " +
@@ -95,14 +96,14 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	format := seeded(logged.Format{Reward: c.Column, User: c.UserColumn,
 		SkipMissing: c.SkipMissing, Dialect: c.dialect(), InOrder: c.InOrder,
 		Lo: -rule.Range(), Hi: rule.Range()}, c.Seed)
-	in, err := openInput(c.CSV, s)
+	var samples []float64
+	var log logged.Summary
+	err := readLog(c.CSV, s, format.Dialect, func(r io.Reader) (err error) {
+		samples, log, err = format.Column(r)
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	defer in.Close()
-	samples, log, err := format.Column(in)
-	if err != nil {
-		return usagef("%s: %w", c.CSV, err)
 	}
 	tellOf(s, c.CSV, log)
 	r, err := stopping.Run(ctx, rule, samples, stopping.Options{Cap: int(c.Cap)})

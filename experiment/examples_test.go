@@ -319,7 +319,7 @@ func TestSchema(t *testing.T) {
 	beyond := []string{"horizon below arms", "two instances of one name", "same instance twice",
 		"means reversed", "means beyond one", "no such csv",
 		"empty csv", "one csv", "csv of one arm", "csv without the column",
-		"csv with a missing reward", "standard with one arm", "unknown law", "range reversed",
+		"csv with a missing reward", "csv has commas", "standard with one arm", "unknown law", "range reversed",
 		"runs is too large", "horizon is too large", "gaussian without sd",
 		"budget twice", "budgets missing", "budget that no policy meets", "same policy twice",
 		"same policy under another name", "two labels alike",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/base/parquetlog"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -220,7 +221,11 @@ func (in *Instance) read(s *Spec, read func(io.Reader) error) (field string, err
 	}
 	defer f.Close()
 	h := sha256.New()
-	if err := read(io.TeeReader(f, h)); err != nil {
+	r, err := parquetlog.AsCSV(io.TeeReader(f, h), in.Columns.Dialect)
+	if err == nil {
+		err = read(r)
+	}
+	if err != nil {
 		return "csv", fmt.Errorf("%s: %w", path, err)
 	}
 	hash := hex.EncodeToString(h.Sum(nil))
