@@ -16,11 +16,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -208,7 +208,7 @@ func (c *aggregateServe) print(s streams, r aggregateResult) error {
 	if c.JSON {
 		return printJSON(s, r)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	row := func(what, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...))
 	}

@@ -141,15 +141,13 @@ func (c *auditFlags) finish(s streams, p *verdict.Page) error {
 		}
 		return p.Err()
 	}
-	var b strings.Builder
-	if err := p.WriteText(&b); err != nil {
+	if err := p.WriteText(s.out); err != nil {
 		return err
 	}
 	if c.Out != "" {
-		fmt.Fprintf(&b, "The report is %s.\n", near(filepath.Join(c.Out, "report.html")))
-	}
-	if _, err := fmt.Fprint(s.out, b.String()); err != nil {
-		return err
+		if _, err := fmt.Fprintf(s.out, "The report is %s.\n", near(filepath.Join(c.Out, "report.html"))); err != nil {
+			return err
+		}
 	}
 	return p.Err()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/liveaudit"
 	"github.com/sotto-dp/sotto/internal/front/verdict"
@@ -70,7 +71,10 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 		_, err := fmt.Fprintln(s.out, strings.Join(names, "\n"))
 		return err
 	}
-	self.Report = func(done, all int, r audit.SelfResult) { fmt.Fprintf(s.err, "%d/%d %v\n", done, all, r) }
+	to := onScreen(s.err)
+	self.Report = func(done, all int, r audit.SelfResult) {
+		_ = report.WriteLines(to, fmt.Sprintf("%d/%d %v", done, all, r)) // the audit goes on without them
+	}
 	if c.Progress {
 		self.Report = waiting(s.err)
 	}

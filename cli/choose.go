@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -323,7 +322,7 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 		fmt.Fprintf(&b, "rewards come late, in rounds: %s\n", a.Delay)
 	}
 	fmt.Fprintln(&b)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(&b)
 	worst := ""
 	if a.Risk > 0 {
 		worst = fmt.Sprintf("\tworst %.4g %%", 100*(1-a.Risk))

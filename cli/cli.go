@@ -54,7 +54,7 @@ func Name(program string) Option {
 func Main(options ...Option) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	s := streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	s := streams{in: os.Stdin, out: onScreen(os.Stdout), err: os.Stderr}
 	for _, o := range options {
 		if err := o(&s); err != nil {
 			fmt.Fprintf(s.err, "%s: %v\n", cmp.Or(s.program, "sotto"), err)
@@ -249,7 +249,7 @@ func parserOf(grammar any, s streams, more ...kong.Option) (*kong.Kong, error) {
 			"see what privacy costs.\n\n"+
 			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 "+
 			"--policies adap-klucb,dp-se --epsilon 1 --horizon 1e6"),
-		kong.Writers(s.out, s.err),
+		kong.Writers(file(s.out), s.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(helpWithDefault),
 		kong.UsageOnError(),

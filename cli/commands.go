@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 
@@ -270,7 +269,7 @@ func (c *listMechanisms) Run(s streams) error {
 		}
 		return printJSON(s, out)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	trust := ""
 	for _, m := range catalog.Mechanisms() {
 		if m.Trust != trust {
@@ -377,7 +376,7 @@ func (c *listPolicies) Run(s streams) error {
 			fmt.Fprintln(s.out)
 		}
 		fmt.Fprintf(s.out, "%s  (%s)\n", e.Name, e.Title)
-		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		w := report.NewColumns(s.out)
 		if e.Bandit != catalog.BanditArms {
 			fmt.Fprintf(w, "  bandit\t%s\n", e.Bandit)
 		}

@@ -72,7 +72,9 @@ func page(t *testing.T, b *bytes.Buffer, root *kong.Node) {
 		"<!-- Written by `go test ./cli -run CommandsPage -update`: change the commands, " +
 		"not this page. -->\n\n" +
 		"Every command, its flags and their defaults. `sotto COMMAND --help` prints the same. " +
-		"Data and tables go to standard output; progress, warnings and errors to standard error.\n\n" +
+		"Data and tables go to standard output; progress, warnings and errors to standard error. " +
+		"On a terminal tables are folded to its width and headings are bold (`NO_COLOR` keeps them plain); " +
+		"what goes to a pipe or a file has every column whole.\n\n" +
 		"Exit codes, of every command:\n\n| code | meaning |\n|---|---|\n")
 	for _, c := range exitMeanings {
 		fmt.Fprintf(b, "| %d | %s |\n", c.code, c.text)

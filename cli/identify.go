@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 
@@ -323,7 +322,7 @@ func promise(r trial.Rule) string {
 // a simulated one.
 func printTrial(out io.Writer, rule trial.Rule, names []string, world string, means []float64,
 	r trial.Result, lo, hi float64) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(out)
 	fmt.Fprintf(w, "rule\t%s, %d arms, rewards in [%v, %v]\n", rule.Entry().Title, len(names), lo, hi)
 	fmt.Fprintf(w, "guarantee\t%s\n", promise(rule))
 	if world != "" {
@@ -535,7 +534,7 @@ func best(means []float64) []string {
 func printStudy(out io.Writer, rule trial.Rule, truth string, means []float64, study *trial.Study,
 	lo, hi float64) error {
 	runs := len(study.Outcomes)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(out)
 	fmt.Fprintf(w, "rule\t%s, %d arms, rewards in [%v, %v]\n", rule.Entry().Title, rule.Arms(), lo, hi)
 	fmt.Fprintf(w, "guarantee\t%s\n", promise(rule))
 	fmt.Fprintf(w, "arms\t%s\n", truth)

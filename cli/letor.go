@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/internal/base/letor"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 )
 
@@ -86,7 +86,7 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 			Written  string  `json:"written"`
 		}{arms.Rows, arms.Dim, arms.Queries, len(arms.Counts), arms.Inertia, best + 1, arms.Mean(best), c.Out})
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	fmt.Fprintf(w, "rows\t%d of %d features, %d queries\n", arms.Rows, arms.Dim, arms.Queries)
 	fmt.Fprintf(w, "k-means\t%d clusters, fitted to %d rows in %d steps, mean squared distance "+
 		"%.6g\n", len(arms.Counts), arms.Fitted, arms.Steps, arms.Inertia)

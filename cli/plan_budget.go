@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 
@@ -120,7 +119,7 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 	}
 	fmt.Fprintf(s.out, "%s, %s, T = %d, %s at each ε\n\n", string(world), a.Policy, q.Horizon,
 		report.Several(int(q.Runs), "run"))
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	fmt.Fprintln(w, "budget\tregret\tmore than without privacy\tless than "+share)
 	for _, p := range ordered(a) {
 		verdict := "not settled"

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/sotto-dp/sotto/experiment"
@@ -42,7 +41,7 @@ func printContextual(out io.Writer, q experiment.LivePlan, f *experiment.Context
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
 		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
 		report.Several(f.Runs, "run"))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(out)
 	line := func(name string, r experiment.ContextualRow) {
 		enough := "–"
 		if r.Enough >= 0 {
@@ -95,7 +94,7 @@ func printWon(out io.Writer, f *experiment.ContextualForecast) error {
 	if f.Better >= 0 {
 		rows = append(rows, f.Settings[f.Better])
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(out)
 	fmt.Fprint(w, "\nWon until decision\nbudget")
 	n := len(f.Plain.Course)
 	var at []int

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -161,7 +160,7 @@ func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForec
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
 		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
 		report.Several(f.Runs, "run"))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(out)
 	known := "leader known\t90 %\tnot known"
 	if f.Stops {
 		known = "answer\tmean\t90 %\tno answer\twrong"
@@ -265,7 +264,7 @@ func percent(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/fl
 
 // printCourse tells which share the best arm has as time goes on.
 func printCourse(out io.Writer, rows []experiment.LiveRow) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(out)
 	fmt.Fprintln(out, "\nDecisions for the best arm, just before")
 	var at []int
 	n := len(rows[0].Course)

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -167,7 +167,7 @@ func (c *planRelease) Run(s streams) error {
 	if c.JSON {
 		return printJSON(s, p)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	row := func(what, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...))
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"sort"
-	"text/tabwriter"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -49,7 +49,7 @@ func (c *planRelease) compare(s streams) error {
 	if c.JSON {
 		return printJSON(s, rows)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	fmt.Fprintf(w, "trust\tnoise in the sum of %d\tin their mean", int(c.Users))
 	if c.Error.Set {
 		fmt.Fprintf(w, "\tsmallest batch for %v", c.Error.X)

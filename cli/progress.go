@@ -37,6 +37,37 @@ func hasRoom(f *os.File) bool {
 	return err == nil && width > 0 && height > 0
 }
 
+// A screen is a terminal that programs write tables to (report.Screen).
+type screen struct{ *os.File }
+
+// onScreen is a writer as a screen, if it is a terminal.
+func onScreen(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok && hasRoom(f) {
+		return screen{f}
+	}
+	return w
+}
+
+// Columns implements report.Screen.
+func (s screen) Columns() int {
+	width, _, err := term.GetSize(int(s.Fd()))
+	if err != nil {
+		return 80
+	}
+	return width
+}
+
+// Colored implements report.Screen.
+func (s screen) Colored() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+
+// file is what kong asks for the width of: the terminal itself.
+func file(w io.Writer) io.Writer {
+	if s, ok := w.(screen); ok {
+		return s.File
+	}
+	return w
+}
+
 func (p *progress) step(s experiment.Step) {
 	if p.bars == nil {
 		if s.CellDone == s.CellTotal {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -240,7 +239,7 @@ func meanOf(a serve.ArmInfo, lo, hi float64) trial.Mean {
 }
 
 func printReplayed(out io.Writer, r replayedJSON) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(out)
 	fmt.Fprintf(w, "experiment\t%s\n", r.Experiment)
 	of := fmt.Sprintf("%d arms", len(r.Arms))
 	if r.Contexts != nil {
@@ -302,7 +301,7 @@ const replayHolds = "The lines are chained, the plays follow from the releases, 
 // printEarned ends what is said of an experiment with contexts.
 func printEarned(out io.Writer, rules []earnedJSON) error {
 	if len(rules) > 0 {
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		w := report.NewColumns(out)
 		fmt.Fprintf(w, "rule\tearns a decision\t95 %% interval\n")
 		for _, e := range rules {
 			mean := "–"

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -131,7 +130,7 @@ func shellWord(s string) string {
 }
 
 func listFigures(w io.Writer, figures []paper.Figure) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := report.NewColumns(w)
 	fmt.Fprintln(t, "figure\tsource\tclaims\ttitle")
 	n := 0
 	for i := range figures {
@@ -144,7 +143,7 @@ func listFigures(w io.Writer, figures []paper.Figure) error {
 }
 
 func printClaims(w io.Writer, r *paper.Reproduction) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := report.NewColumns(w)
 	fmt.Fprintln(t, "claim\tverdict\tstatistic\tinterval\truns\tseconds")
 	number := func(x float64) string {
 		if math.IsNaN(x) {

@@ -7,10 +7,10 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/internal/front/load"
 	"github.com/sotto-dp/sotto/serve"
@@ -110,7 +110,7 @@ func (c *serveBench) Run(ctx context.Context, s streams) (err error) {
 		fmt.Fprintf(s.out, ", load before %s", out.Load)
 	}
 	fmt.Fprint(s.out, "\n\n")
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	fmt.Fprintln(w, "\ta second\tp50 ms\tp99 ms\tCPU µs\tasked for\t")
 	for _, f := range out.Figures {
 		p50, p99, asked, met := "", "", "", ""

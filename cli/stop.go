@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/stopping"
@@ -124,7 +124,7 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 		}
 		return nil
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	head(w, rule)
 	fmt.Fprintf(w, "data\t%s\n", dataLine(log, format, "the mean of the person's clipped rows"))
 	fmt.Fprintf(w, "estimate\t%.6g\n", r.Estimate)
@@ -135,7 +135,7 @@ func (c *stopCommand) data(ctx context.Context, s streams, rule stopping.Rule) e
 	return nil
 }
 
-func head(w *tabwriter.Writer, rule stopping.Rule) {
+func head(w *report.Columns, rule stopping.Rule) {
 	fmt.Fprintf(w, "rule\t%s, samples in [−%v, %[2]v]\n", rule.Name(), rule.Range())
 	fmt.Fprintf(w, "guarantee\twithin %.6g %% of the mean with probability at least %v, for "+
 		"independent samples; ", 100*rule.Alpha(), 1-rule.Beta())
@@ -185,7 +185,7 @@ func (c *stopCommand) simulate(ctx context.Context, s streams, rule stopping.Rul
 	return nil
 }
 
-func bound(w *tabwriter.Writer, name string, of func(float64) (float64, error), mean float64, what string) {
+func bound(w *report.Columns, name string, of func(float64) (float64, error), mean float64, what string) {
 	if x, err := of(mean); err != nil {
 		fmt.Fprintf(w, "%s\tnone: %v\n", name, err)
 	} else {
@@ -194,7 +194,7 @@ func bound(w *tabwriter.Writer, name string, of func(float64) (float64, error), 
 }
 
 func printStops(s streams, rule stopping.Rule, study *stopping.Study) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(s.out)
 	head(w, rule)
 	fmt.Fprintf(w, "law\t%s, mean %.6g\n", study.Law, study.Mean)
 	if runs := len(study.Outcomes); runs == 1 {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/sotto-dp/sotto/internal/base/report"
 )
@@ -21,7 +20,7 @@ func (r PlanRow) Budget() string {
 
 // WriteText writes the plan as a table, and what it means.
 func (p *Plan) WriteText(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := report.NewColumns(out)
 	fmt.Fprintf(out, "%s\n%s, risk %v, %s at each ε\n\n", p.Arms, p.Rule.Entry().Title,
 		p.Rule.Risk(), report.Several(p.Runs, "run"))
 	fmt.Fprintln(w, "budget\tlower bound\tparticipants\tmedian\t90 %\tmax\twrong\tbatches\t× none")

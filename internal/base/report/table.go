@@ -56,52 +56,41 @@ func (t Table) clean() (Table, error) {
 	return out, nil
 }
 
-// WriteText writes the table for a terminal: plain text, columns aligned.
+// WriteText writes the table as plain text, columns aligned. On a Screen it fits the width.
 func (t Table) WriteText(w io.Writer) error {
 	t, err := t.shown(true)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w)
+	width, bold, dim := screenOf(w)
 	if t.Title != "" {
-		fmt.Fprintln(out, t.Title)
+		fmt.Fprintln(out, bold(t.Title))
 	}
-	widths := make([]int, len(t.Head))
-	measure := func(row []string) {
-		for i, s := range row {
-			widths[i] = max(widths[i], columns(s))
-		}
-	}
-	measure(t.Head)
+	rows := [][]string{t.Head} // all groups together: they have the same columns
 	for _, group := range t.Groups {
-		for _, row := range group.Rows {
-			measure(row)
-		}
+		rows = append(rows, group.Rows...)
 	}
-	line := func(row []string) {
-		var b strings.Builder
-		for i, s := range row {
-			gap := strings.Repeat(" ", widths[i]-columns(s))
-			if t.Numbers(i) {
-				b.WriteString("  " + gap + s)
-			} else {
-				b.WriteString("  " + s + gap)
+	chunks := aligned(rows, t.Numbers, width)
+	at := 1
+	for _, group := range t.Groups {
+		fmt.Fprintf(out, "\n%s\n", bold(strings.Join(within(group.Head, width), "\n")))
+		for i, lines := range chunks {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			fmt.Fprintln(out, dim(lines[0]))
+			for _, l := range lines[at : at+len(group.Rows)] {
+				fmt.Fprintln(out, l)
 			}
 		}
-		fmt.Fprintln(out, strings.TrimRight(b.String(), " "))
-	}
-	for _, group := range t.Groups {
-		fmt.Fprintf(out, "\n%s\n", group.Head)
-		line(t.Head)
-		for _, row := range group.Rows {
-			line(row)
-		}
+		at += len(group.Rows)
 	}
 	if len(t.Notes) > 0 {
 		fmt.Fprintln(out)
 	}
 	for _, n := range t.Notes {
-		fmt.Fprintln(out, n)
+		fmt.Fprintln(out, strings.Join(within(n, width), "\n"))
 	}
 	return out.Flush()
 }

@@ -347,8 +347,7 @@ func (p *Page) WriteText(w io.Writer) error {
 	if err := (report.Report{Tables: shown}).WriteText(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, strings.Join(append([]string{""}, r.Warnings...), "\n"))
-	return err
+	return report.WriteLines(w, append([]string{""}, r.Warnings...)...)
 }
 
 // WriteDir writes report.html, audit.json, drawings of the figures and curve.csv, if there is a Curve,
