@@ -40,8 +40,10 @@ func (s Scores) Band(gamma float64) (Band, error) {
 	b := Band{gamma, s.byRank(gamma/2, 2), nil, math.Inf(1)}
 	var at []Corner
 	s.candidates(near, func(t float64, k, fp, fn int, ofOut bool) {
-		c := Corner{t, least(k+1, n), least(fn, m)}
-		if !ofOut {
+		var c Corner // a rank is one of its own side: the other may be shorter
+		if ofOut {
+			c = Corner{t, least(k+1, n), least(fn, m)}
+		} else {
 			c = Corner{t, least(fp, n), least(k+1, m)}
 			if !math.IsInf(t, -1) {
 				c.Threshold = math.Nextafter(t, math.Inf(1)) // the score that has the rank

@@ -40,6 +40,37 @@ func ExampleScores_Band() {
 	// μ from 0.94 to 1.06
 }
 
+// Games need not be as many on both sides. Ranks of the longer one are no ranks of the shorter, and
+// the bounds are as near the truth as the shorter side lets them. False alarms: γ each, 1e-7.
+func TestBandTakesSidesOfAnySize(t *testing.T) {
+	src := noise.NewFast(1, 4)
+	for _, sides := range [][2]int{{1, 2}, {2, 1}, {1, 4000}, {4000, 1}, {1000, 2000}, {2000, 9000}, {9000, 2000}} {
+		var s audit.Scores
+		for range sides[0] {
+			s.Out = append(s.Out, src.Normal())
+		}
+		for range sides[1] {
+			s.In = append(s.In, src.Normal()+1)
+		}
+		band, err := s.Band(1e-7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		low, high := band.Mu()
+		if !(low <= 1 && high >= 1) {
+			t.Errorf("%d games out and %d in: μ from %v to %v, is 1", sides[0], sides[1], low, high)
+		}
+		if min(sides[0], sides[1]) > 100 && (low < 0.5 || high > 1.5) {
+			t.Errorf("%d games out and %d in: μ from %v to %v, far from 1", sides[0], sides[1], low, high)
+		}
+		truth := privacy.GaussianEpsilon(1, 0.05)
+		if low, high, err := band.Epsilon(0.05); err != nil || !(low <= truth && truth <= high) {
+			t.Errorf("%d games out and %d in: ε from %v to %v, is %v: %v", sides[0], sides[1], low, high,
+				truth, err)
+		}
+	}
+}
+
 // curves are mechanisms whose curve of ε over δ is known, with scores that are their
 // likelihood ratios.
 func curves() []struct {
