@@ -83,7 +83,7 @@ type Entry struct {
 	PublicContexts bool
 	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its
 	// mechanism's law, and not for any noise with a known tail; Discrete that the proof is for the
-	// discrete Laplace noise of a server that is believed, too.
+	// discrete Laplace noise of a server that is believed, too, and for those that Gathered names.
 	Continuous, Discrete bool
 	// Gathered says whether what is proved holds live where nobody sees the rewards. It must be said
 	// of what play.Admit admits.

@@ -71,6 +71,22 @@ func TestPoliciesPage(t *testing.T) {
 	}
 }
 
+// A source's number becomes its name, and a part of another number stays.
+func TestCite(t *testing.T) {
+	first, third := fmt.Sprintf("%03d", 0), fmt.Sprintf("%03d", 2)
+	for text, want := range map[string]string{
+		"20 " + first + " at least": "20 000 at least",
+		"3 " + third + ".5 rounds":  "3 002.5 rounds",
+		first:                       "Azize 2024",
+		"[" + first + " §5.1] on " + third + " Algorithm 5":      "[Azize 2024, §5.1] on Sajed 2019, Algorithm 5",
+		"(" + third + " (2); " + first + " Theorem 1), " + third: "(Sajed 2019, (2); Azize 2024, Theorem 1), Sajed 2019",
+	} {
+		if got := cite(text); got != want {
+			t.Errorf("cite(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 const pageTop = `# Policies
 
 <!-- Written by ` + "`go test ./catalog -run PoliciesPage -update`" + `: change the catalog, not this page. -->
@@ -331,7 +347,7 @@ func line(b *bytes.Buffer, cells ...string) {
 
 // The catalog has the five sources by number; the page has them by name, as docs/sources.md does.
 var (
-	number  = regexp.MustCompile(`(^|[^.\d])(00[0-4])\b(?: ([§(]|[A-Z]|chapter))?`)
+	number  = regexp.MustCompile(`(^|[^.\d ]|(?:^|\D) )(00[0-4])\b(?: ([§(]|[A-Z]|chapter))?`)
 	sources = []string{"Azize 2024", "Azize and Basu 2024", "Sajed 2019", "Chowdhury and Zhou 2023",
 		"Azize et al. 2023"}
 )

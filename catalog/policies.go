@@ -289,8 +289,9 @@ func policies() []Entry {
 			Source:   "ours: UCB on sums that are released when an arm's plays have doubled",
 			Gathered: Verdict{Proved: ofTail},
 			Params: []Param{
-				{Name: "alpha", Doc: "exponent α of the confidence: an index fails in round t with " +
-					"probability at most t^−α", Default: 1.5, Lo: 1, Hi: 100, HiIn: true,
+				{Name: "alpha", Doc: "exponent α of the confidence: for a fixed t and a fixed number " +
+					"of the arm's samples, its index is below its mean with probability at most " +
+					"t^−α", Default: 1.5, Lo: 1, Hi: 100, HiIn: true,
 					Proof: always("proof: policy.DPUCBDoubling")},
 				{Name: "first", Doc: "rounds of an arm's first batch", Integer: true,
 					Default: math.NaN(), DefaultDoc: "⌈16/ε⌉, 1 without privacy", Lo: 1, LoIn: true,

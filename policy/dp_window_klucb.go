@@ -26,9 +26,10 @@ import (
 // A window is a sum of batches that it has seen whole, so that nothing is released for it: for
 // rewards in [0,1] it is ε-DP, each reward being in one release, whatever the window. (Running sums
 // from a tree, whose differences would be windows too, cost each reward log₂T noises.) Nothing is
-// proved here of its regret. While nothing has changed for W rounds, the chance that a given
-// window's index of an arm is below its mean is at most 1/min(t, W), as for NewDPKLUCBJ; after a
-// change up to W rounds and a batch are lost.
+// proved here of its regret. For fixed t, N_a and m_a, and an arm that has not changed for W rounds,
+// the chance that its index is below its mean is at most 1/min(t, W), as for NewDPKLUCBJ. How many
+// samples a window has depends on rewards, and of that nothing is proved. After a change up to W
+// rounds and a batch are lost.
 type DPWindowKLUCB struct {
 	epsilon       float64
 	least         float64 // 1/scale of the widest noise that was met
