@@ -78,13 +78,14 @@ var badIdentify = []struct {
 	{"empty range", "runs: 40", "runs: 40\nrange: [1, 0]", false},
 }
 
-// Every mistake is one clear error, placed and explained: testdata/errors-identify.txt is to be
-// read. The proof of DP-TT's stopping rule is for the discrete Laplace noise of a believed server
-// too, and so it is claimed; for other noises it is not.
-func TestDPTTIsProvedUnderCentralTrust(t *testing.T) {
+// The proof of DP-TT's stopping rule is for discrete Laplace noise too, of a believed server, and
+// where means are of all phases of two servers or of each user: there it is claimed, and a warning
+// elsewhere says where.
+func TestDPTTIsProvedForLaplaceNoisesThatAreCounted(t *testing.T) {
 	for trust, proved := range map[string]bool{"continuous": true, "central": true,
-		"central, precision: 4": true, "local": false, "secagg": false,
-		"shuffle": false, "two-server": false} {
+		"central, precision: 4": true, "local": true, "two-server": true,
+		"central, forget: true": true, "local, forget: true": false, "two-server, forget: true": false,
+		"secagg": false, "shuffle": false} {
 		plan := bounded(t, `name: trusted
 kind: identify
 cap: 1e5
@@ -100,14 +101,20 @@ budgets: [{epsilon: 1}]
 			t.Errorf("trust %s: %q", trust, m.Cells[0].Identify.Correct)
 		}
 		warned := slices.ContainsFunc(m.Warnings, func(w string) bool {
-			return strings.Contains(w, "proved for continuous noise")
+			return strings.Contains(w, "its bound is proved for")
 		})
 		if warned == proved {
 			t.Errorf("trust %s: warnings %q", trust, m.Warnings)
 		}
+		if i := slices.IndexFunc(m.Warnings, func(w string) bool {
+			return strings.HasSuffix(w, "proved for continuous noise")
+		}); i >= 0 {
+			t.Errorf("trust %s: it is proved for discrete noise too: %q", trust, m.Warnings[i])
+		}
 	}
 }
 
+// Every mistake is one clear error, placed and explained: testdata/errors-identify.txt is to be read.
 func TestIdentifyErrors(t *testing.T) {
 	s := schema(t)
 	var out strings.Builder

@@ -347,9 +347,16 @@ func (p *Plan) policies() ([]choice, error) {
 			return nil, err
 		}
 		c.content += c.trust.content()
-		if c.trust.on() && entry.Continuous && !(entry.Discrete && c.trust.centralLaplace()) {
-			p.warn("policy %s under trust %s: privacy holds, but its bound is proved for "+
-				"continuous noise", entry.Name, c.trust.label())
+		if c.trust.on() && entry.Continuous && !c.trust.proves(entry, params) {
+			noise := "continuous noise"
+			if entry.Discrete {
+				noise = "Laplace noise, continuous or discrete, of a server that is believed"
+				if entry.Gathers(params) == nil {
+					noise += ", of two servers or of each user"
+				}
+			}
+			p.warn("policy %s under trust %s: privacy holds, but its bound is proved for %s",
+				entry.Name, c.trust.label(), noise)
 			c.entry.Correct = ""
 		}
 		budgets := s.Budgets

@@ -117,9 +117,19 @@ func (t Trust) content() string {
 	return s
 }
 
-// centralLaplace says whether a server that is believed adds discrete Laplace noise to a sum.
-func (t Trust) centralLaplace() bool {
-	return t.Model == string(privacy.TrustCentral) && t.release(nil, 0.5).NoiseOf() == privacy.NoiseLaplace
+// proves says whether what is proved of a policy for discrete Laplace noise holds: for the one noise
+// of a server that is believed, and, if its proof counts them, for those of two servers or of each user.
+func (t Trust) proves(e catalog.Entry, p catalog.Params) bool {
+	if !e.Discrete || t.release(nil, 0.5).NoiseOf() != privacy.NoiseLaplace {
+		return false
+	}
+	switch privacy.Trust(t.Model) {
+	case privacy.TrustCentral:
+		return true
+	case privacy.TrustTwoServer, privacy.TrustLocal:
+		return e.Gathers(p) == nil
+	}
+	return false
 }
 
 // writeProtocol is what a cell's hash has of it, which its content does not.
