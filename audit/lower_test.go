@@ -19,7 +19,7 @@ func near(t *testing.T, what string, got, want, tol float64) {
 	}
 }
 
-// steinke is the p-value of Steinke, Nasr and Jagielski (2023, Theorem 5.2).
+// steinke is the p-value of Steinke, Nasr and Jagielski (2023, Theorem 5.2), as their program has it.
 func steinke(o audit.OneRun, epsilon, delta float64) float64 {
 	w := distuv.Binomial{N: float64(o.Guesses), P: 1 / (1 + math.Exp(-epsilon))}
 	beta := w.Survival(float64(o.Correct) - 0.5)

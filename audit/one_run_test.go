@@ -66,6 +66,44 @@ func (g guesser) tail(v int) float64 {
 	return sum
 }
 
+// redrawn are guesses of randomised response that are drawn again until v of them are right, with
+// probability mix; and the law of how many are right without.
+func redrawn(m, r, v int, epsilon, mix float64) (guesser, distuv.Binomial) {
+	g := newGuesser(m, r)
+	w := distuv.Binomial{N: float64(r), P: 1 / (1 + math.Exp(-epsilon))}
+	beta := w.Survival(float64(v) - 0.5)
+	for b := range g.law {
+		for _, a := range g.answers {
+			n := a.right(uint(b))
+			rho := 1 - mix
+			if n >= v {
+				rho += mix / beta
+			}
+			among := float64(len(g.answers)) / math.Exp2(float64(r)) * combin(r, n)
+			g.law[b] = append(g.law[b], rho*w.Prob(float64(n))/among)
+		}
+	}
+	return g, w
+}
+
+// Near the centre the published bound is below what a run reaches that is (ε,δ)-DP, by adding up
+// every answer for all bits: it is no bound there.
+func TestThePublishedBoundOfOneRunIsNoneNearTheCentre(t *testing.T) {
+	const epsilon, delta = 1, 0.01
+	o := audit.OneRun{Canaries: 2, Guesses: 2, Correct: 1}
+	// δ grows as the mix does, which is δβ/(q(1−q)).
+	full, _ := redrawn(2, 2, 1, epsilon, 1)
+	g, _ := redrawn(2, 2, 1, epsilon, delta/full.delta(epsilon))
+	near(t, "δ", g.delta(epsilon), delta, 1e-12)
+	near(t, "right at least once", g.tail(1), 0.931083, 5e-7)
+	near(t, "the published bound", steinke(o, epsilon, delta), 0.930564, 5e-7)
+	p, err := o.PValue(epsilon, delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "ours", p, g.tail(1), 1e-12)
+}
+
 // PValue bounds what any adversary of few canaries reaches, by adding up every answer for all
 // bits; and randomised response that is drawn again until v guesses are right, with some
 // probability, reaches it.
@@ -75,20 +113,7 @@ func TestOneRunPValueIsSharp(t *testing.T) {
 		epsilon, mix float64
 	}{{1, 1, 1, 0.5, 0.3}, {3, 3, 3, 1, 0.1}, {3, 2, 2, 0, 0.5}, {4, 3, 2, 2, 0.01}, {4, 4, 3, 0.3, 0.7},
 		{5, 2, 1, 1, 0.2}} {
-		g := newGuesser(c.m, c.r)
-		w := distuv.Binomial{N: float64(c.r), P: 1 / (1 + math.Exp(-c.epsilon))}
-		beta := w.Survival(float64(c.v) - 0.5)
-		for b := range g.law {
-			for _, a := range g.answers {
-				n := a.right(uint(b))
-				rho := 1 - c.mix
-				if n >= c.v {
-					rho += c.mix / beta
-				}
-				among := float64(len(g.answers)) / math.Exp2(float64(c.r)) * combin(c.r, n)
-				g.law[b] = append(g.law[b], rho*w.Prob(float64(n))/among)
-			}
-		}
+		g, w := redrawn(c.m, c.r, c.v, c.epsilon, c.mix)
 		delta := g.delta(c.epsilon)
 		o := audit.OneRun{Canaries: c.m, Guesses: c.r, Correct: c.v}
 		p, err := o.PValue(c.epsilon, delta)
