@@ -243,8 +243,7 @@ func publishedProgram() Figure {
 		Claims: []Claim{
 			{
 				ID: "correct", Text: "What the experiments of [Azize et al. 2023] play is " +
-					"δ-correct, as Algorithm 2 is: on " +
-					"every instance.",
+					"δ-correct, as Algorithm 2 is.",
 				Where: "§5, \"to provide a δ-correct answer\", and Appendix F",
 				Statistic: "Share of wrong answers of the program on each instance, " +
 					"Clopper–Pearson: holds if at most δ = 0.1.",
@@ -334,7 +333,8 @@ func publishedMeans() Figure {
 		}}},
 		Claims: []Claim{
 			{ID: "same", Text: "The DP-SE of [Azize et al. 2023]'s figures is that of [Sajed 2019].",
-				Where: "§5, \"as in [SS19]\"", Statistic: "Mean plays of the program's DP-SE " +
+				Where: "§1.1, \"DP-SE [SS19] is an ε-global DP version\", and §4, \"Comparison " +
+					"to DP-SE\"", Statistic: "Mean plays of the program's DP-SE " +
 					"over those of [Sajed 2019]'s, paired, in each cell: holds if in 1 ± 0.05, which is ours.",
 				Decide: overRows("means", dpse, dpseOf002, judge), IfFails: ProgramDiffers,
 				Why: "Where the share tips the scale it costs a whole epoch, of four times " +

@@ -80,6 +80,9 @@ type Claim struct {
 	// Weaker checks what is left of a claim whose check failed: the direction without the number,
 	// or part of the scope. If it holds, the claim is Overstated.
 	Weaker Check
+	// Stronger checks what is more than a claim says whose check failed. If it holds, the claim is
+	// Understated.
+	Stronger Check
 	// Proof is a proof against the claim, or a counter-example, short enough to be followed on the
 	// page. Empty: there is none, and no number of runs makes the claim Refuted.
 	Proof string

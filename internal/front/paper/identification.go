@@ -135,9 +135,6 @@ func identification() []Figure {
 					Statistic: "Mean stopping time of AdaP-TT over that of DP-SE, paired, in " +
 						"each cell: holds if below 1.",
 					Decide: overSome("stopping", adaptt, dpse, below(1), allPlaces),
-					Weaker: overSome("stopping", adaptt, dpse, below(1), func(p place) bool {
-						return epsilonOf(p) < 0.2
-					}),
 					Why: "By the program of [Azize et al. 2023] it does at small ε, and from 0.5 " +
 						"on DP-SE needs " +
 						"fewer, on both instances. [Azize et al. 2023, §5] says the same of the " +

@@ -16,6 +16,7 @@ const (
 	Refuted         Verdict = "refuted"
 	ProgramDiffers  Verdict = "program differs from paper"
 	Overstated      Verdict = "overstated"
+	Understated     Verdict = "understated"
 	Misprint        Verdict = "misprint"
 	NotReproduced   Verdict = "not reproduced"
 	NotTested       Verdict = "not tested"
@@ -31,7 +32,7 @@ const (
 
 // Verdicts are all verdicts, the gravest first.
 func Verdicts() []Verdict {
-	return []Verdict{Errored, Refuted, ProgramDiffers, Overstated, Misprint, NotReproduced,
+	return []Verdict{Errored, Refuted, ProgramDiffers, Overstated, Understated, Misprint, NotReproduced,
 		NotTested, NotContradicted, Reproduces, OurFinding}
 }
 
@@ -44,6 +45,8 @@ func (v Verdict) Means() string {
 		return "The authors' program does something else than their paper says."
 	case Overstated:
 		return "The direction is right; the number, or the scope, is not."
+	case Understated:
+		return "More is so than the source says."
 	case Misprint:
 		return "A slip of the pen, or of our text of it: the derivation has it right, and " +
 			"nothing rests on the slip."
@@ -66,7 +69,8 @@ func (v Verdict) Means() string {
 
 // Grave says that a reader of the source should know of it.
 func (v Verdict) Grave() bool {
-	return slices.Contains([]Verdict{Errored, Refuted, ProgramDiffers, Overstated, Misprint, NotReproduced}, v)
+	return slices.Contains([]Verdict{Errored, Refuted, ProgramDiffers, Overstated, Understated, Misprint,
+		NotReproduced}, v)
 }
 
 // class is the verdict as a name in style sheets.
@@ -77,7 +81,8 @@ func (c *Claim) checkMeaning() error {
 	fails := []Verdict{"", Refuted, ProgramDiffers, Overstated, Misprint, NotReproduced, NotTested}
 	holds := []Verdict{"", Reproduces, NotContradicted, NotTested, Overstated, Misprint, ProgramDiffers}
 	switch {
-	case c.Own && (c.IfHolds != "" || c.IfFails != "" || c.Weaker != nil || c.Proof != ""):
+	case c.Own && (c.IfHolds != "" || c.IfFails != "" || c.Weaker != nil || c.Stronger != nil ||
+		c.Proof != ""):
 		return errors.New("it is a finding of our own, and has no verdict")
 	case !slices.Contains(fails, c.IfFails):
 		return fmt.Errorf("a check that fails cannot mean that the claim is %q", c.IfFails)
@@ -108,15 +113,21 @@ func (c *Claim) verdict(e *Evidence, f Finding) (Verdict, error) {
 	case f.Answer == Holds:
 		return or(c.IfHolds, Reproduces), nil
 	}
-	if c.Weaker != nil {
-		weaker, err := c.Weaker.Of(e)
+	for _, beside := range []struct {
+		check Check
+		says  Verdict
+	}{{c.Weaker, Overstated}, {c.Stronger, Understated}} {
+		if beside.check == nil {
+			continue
+		}
+		f, err := beside.check.Of(e)
 		var not *NotPlayedError
 		switch {
 		case errors.As(err, &not): // then nothing is known of it
 		case err != nil:
 			return Errored, err
-		case weaker.Answer == Holds:
-			return Overstated, nil
+		case f.Answer == Holds:
+			return beside.says, nil
 		}
 	}
 	return or(c.IfFails, NotReproduced), nil

@@ -24,6 +24,9 @@ func TestVerdictOfAnAnswer(t *testing.T) {
 		{"holds, although there is a proof", Claim{Decide: answers(Holds), IfFails: Refuted,
 			Proof: "Take x = 1."}, Reproduces},
 		{"fails, and the direction holds", Claim{Decide: answers(Fails), Weaker: answers(Holds)}, Overstated},
+		{"fails, and more holds", Claim{Decide: answers(Fails), Stronger: answers(Holds)}, Understated},
+		{"fails, and more does not hold", Claim{Decide: answers(Fails), Stronger: answers(Fails)},
+			NotReproduced},
 		{"fails, and so does the direction", Claim{Decide: answers(Fails), Weaker: answers(Fails)},
 			NotReproduced},
 		{"fails, and the direction is open", Claim{Decide: answers(Fails),
@@ -58,6 +61,7 @@ func TestMeaningsThatAreRefused(t *testing.T) {
 		`claim is "our finding"`:      {IfFails: OurFinding},
 		`claim is "not reproduced"`:   {IfHolds: NotReproduced},
 		"finding of our own":          {Own: true, IfFails: Overstated},
+		"has no verdict":              {Own: true, Stronger: answers(Holds)},
 	} {
 		claim.ID, claim.Decide = "c", answers(Fails)
 		f := Figure{ID: "a-1", Source: "000", Claims: []Claim{claim}}
@@ -94,7 +98,7 @@ func TestVerdictsAreExplained(t *testing.T) {
 func TestGraveVerdictsHelpAReader(t *testing.T) {
 	for _, f := range All() {
 		for _, c := range f.Claims {
-			declared := c.Weaker != nil || c.IfFails.Grave() || c.IfHolds.Grave()
+			declared := c.Weaker != nil || c.Stronger != nil || c.IfFails.Grave() || c.IfHolds.Grave()
 			if declared && (strings.TrimSpace(c.Why) == "" || strings.TrimSpace(c.Reader) == "") {
 				t.Errorf("%s/%s says not why, or not what a reader should do", f.ID, c.ID)
 			}
