@@ -64,5 +64,6 @@
 //
 // A [SelfAudit] audits every mechanism and every private policy, and twins of them that are broken
 // on purpose ([Fault]) while their ledgers say what honest ones say. With probability 1−γ no claim
-// that is true is refuted in all of it; that every twin is, is what it tests of the auditor.
+// that is true is refuted in all of it, and every twin is, which is what it tests of the auditor: one
+// that a test misses is played on.
 package audit

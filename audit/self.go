@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -17,11 +18,20 @@ import (
 )
 
 // A SelfAudit audits Sotto with Sotto: every mechanism and every private policy of the catalog, and
-// twins of them that are broken in ways that have happened. A sound auditor refutes every twin and
-// no claim of its own.
+// broken copies of them (twins), with faults that have happened. A sound auditor refutes every broken
+// copy and no claim of its own.
+//
+// A sound program fails with probability at most Gamma. Proof: each audit has an equal share s of
+// Gamma. An audit of a true claim is one test at level s, which refutes it with probability at most
+// s (Answers.Epsilon). A broken copy that a test has not refuted is played on, with new adversaries
+// and new games, and fails only if all of Looks tests miss it. They share no game, so if none misses it
+// more often than not, that has probability at most 2^−Looks ≤ s. The union over all audits is at
+// most Gamma. ∎ That a test misses a broken copy no more often than not is measured: see the tests.
+// Later tests have more games, and each pays for the look: test k of a broken copy has the level
+// s/(k(k+1)), all together at most s, so that its lower end stays one of confidence 1 − s.
 type SelfAudit struct {
-	// Gamma is the probability with which any claim at all is refuted although it is true. It is
-	// split over all audits. 0 means 0.05.
+	// Gamma is the probability, at most, that a sound program fails: that a claim is refuted
+	// although it is true, or a broken copy is not refuted. 0 means 10⁻⁶.
 	Gamma float64
 	Quick bool   // fewer games: minutes instead of an hour
 	Games int    // of each audit; 0: 30 000 if Quick, else 10⁶, fewer where games are slow
@@ -39,6 +49,9 @@ type SelfAudit struct {
 type SelfResult struct {
 	Finding
 	Twin bool // a broken one: it must be refuted
+	// Looks is how many tests there were, one but for a broken copy that was played on. The finding
+	// is the last one's.
+	Looks int
 	// Good says that the audit came out as it must.
 	Good bool
 }
@@ -68,20 +81,60 @@ func (s SelfAudit) Names() ([]string, error) {
 	return out, nil
 }
 
+// gamma is Gamma, or what it is by default.
+func (s SelfAudit) gamma() float64 {
+	if s.Gamma == 0 {
+		return 1e-6
+	}
+	return s.Gamma
+}
+
+// Looks is how many tests must miss a broken copy before it counts as missed: as many as coins that
+// all fall on one side no more often than an audit's share of Gamma.
+func (s SelfAudit) Looks() (int, error) {
+	items, err := s.items()
+	if err != nil {
+		return 0, err
+	}
+	return looks(s.gamma() / float64(len(items))), checkGamma(s.gamma())
+}
+
+func looks(share float64) int { return int(math.Ceil(-math.Log2(share))) }
+
+// most is how many times the games of the first test of a broken copy its later ones have, at most.
+const most = 8
+
+// test does an audit: a claim's once, and that of a broken copy until it is refuted or all looks were
+// in vain. Share is its part of the error probability.
+func (i selfItem) test(ctx context.Context, share float64, games, pilot, workers int,
+	key noise.Key) (f Finding, look int, err error) {
+	if !i.twin {
+		f, err = i.run(ctx, share, games, pilot, workers, key)
+		return f, 1, err
+	}
+	experiment := key.Experiment
+	for look = 1; ; look++ {
+		if look > 1 { // games of its own
+			key.Experiment = fmt.Sprintf("%s, look %d", experiment, look)
+		}
+		times := min(most, 1<<(look-1))
+		f, err = i.run(ctx, share/float64(look*(look+1)), times*games, times*pilot, workers, key)
+		if err != nil || f.Refuted || look >= looks(share) {
+			return f, look, err
+		}
+	}
+}
+
 // Run does the audits in their order.
 func (s SelfAudit) Run(ctx context.Context) ([]SelfResult, error) {
-	gamma := s.Gamma
-	if gamma == 0 {
-		gamma = 0.05
-	}
-	if err := checkGamma(gamma); err != nil {
+	if err := checkGamma(s.gamma()); err != nil {
 		return nil, err
 	}
 	items, err := s.items()
 	if err != nil {
 		return nil, err
 	}
-	gamma /= float64(len(items))
+	share := s.gamma() / float64(len(items))
 	if s.Only != nil {
 		items = slices.DeleteFunc(items, func(i selfItem) bool { return !s.Only(i.name) })
 	}
@@ -96,12 +149,13 @@ func (s SelfAudit) Run(ctx context.Context) ([]SelfResult, error) {
 	for n, item := range items {
 		start := time.Now()
 		key := noise.Key{Seed: s.Seed, Experiment: "audit self", Cell: item.name}
-		f, err := item.run(ctx, gamma, max(games/item.cost, 2000), max(pilot/item.cost, 128), s.Workers, key)
+		f, look, err := item.test(ctx, share, max(games/item.cost, 2000), max(pilot/item.cost, 128), s.Workers,
+			key)
 		if err != nil {
 			return out, fmt.Errorf("audit self: %s: %w", item.name, err)
 		}
 		f.Name, f.Seconds = item.name, time.Since(start).Seconds()
-		r := SelfResult{Finding: f, Twin: item.twin, Good: f.Refuted == item.twin}
+		r := SelfResult{Finding: f, Twin: item.twin, Looks: look, Good: f.Refuted == item.twin}
 		out = append(out, r)
 		if s.Report != nil {
 			s.Report(n+1, len(items), r)
@@ -602,6 +656,9 @@ func (r SelfResult) String() string {
 	good := "as it must be"
 	if !r.Good {
 		good = "WRONG"
+	}
+	if r.Looks > 1 {
+		good += fmt.Sprintf(", test %d", r.Looks)
 	}
 	return fmt.Sprintf("%-55s claimed %-8s audited %.3f in [%.3f, %.3f], %s, %s: %s, %s, %d "+
 		"games, %.1f s", r.Name, strconv.FormatFloat(r.Claimed, 'g', 4, 64), r.Estimate,

@@ -2,12 +2,17 @@ package audit
 
 import (
 	"context"
+	"errors"
+	"math"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 // The audits that take no time: each fault, each kind of subject. The probability that any claim is
@@ -66,6 +71,112 @@ func TestSelfAudit(t *testing.T) {
 	}
 	for n := range left {
 		t.Errorf("there is no audit of the name %q", n)
+	}
+}
+
+// A broken copy that a test misses is played on with games of its own, and refuted when it shows.
+func TestABrokenCopyThatIsMissedIsPlayedOn(t *testing.T) {
+	// So many games tell nothing: those of both searches and of the test of the first look.
+	const games = 2000
+	silent := int64(256 + again*256 + games)
+	results, played := outside(t, games, 1e-6, silent)
+	r := results[0]
+	if !r.Good || r.Looks != 2 || r.Games != 2*games {
+		t.Errorf("%v, %d looks, %d games in the last", r, r.Looks, r.Games)
+	}
+	if want := silent + 2*silent; played != want {
+		t.Errorf("%d games were played, want %d", played, want)
+	}
+	items, err := selfItems(catalog.Catalog{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 1e-6 / float64(len(items)+1) / 6; math.Abs(r.Gamma/want-1) > 1e-12 {
+		t.Errorf("the second look has level %v, want %v", r.Gamma, want)
+	}
+}
+
+// A copy that nothing refutes is given up, after as many looks as make that rare enough.
+func TestACopyThatIsNotBrokenIsGivenUp(t *testing.T) {
+	results, _ := outside(t, 2000, 0.9, math.MaxInt64)
+	items, err := selfItems(catalog.Catalog{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := looks(0.9 / float64(len(items)+1))
+	if r := results[0]; r.Good || r.Looks != want || want != 9 {
+		t.Errorf("%v, %d looks, want %d", r, r.Looks, want)
+	}
+}
+
+// outside audits a broken copy whose score is the bit itself, once so many games have been silent, and
+// says how many games were played.
+func outside(t *testing.T, games int, gamma float64, silent int64) ([]SelfResult, int64) {
+	t.Helper()
+	var played atomic.Int64
+	o := Outside{Name: "a broken copy", Twin: true, Claim: privacy.Laplace{Scale: 1}.Loss(),
+		Adversaries: []string{"all"}, Worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
+			return func() func(bool, *noise.Fast, []float64) error {
+				return func(in bool, src *noise.Fast, scores []float64) error {
+					scores[0] = src.Float64()
+					if played.Add(1) > silent && in {
+						scores[0] += 2
+					}
+					return nil
+				}
+			}
+		}}
+	s := SelfAudit{Quick: true, Games: games, Seed: 1, Gamma: gamma, More: []Outside{o},
+		Only: func(name string) bool { return name == o.Name }}
+	results, err := s.Run(context.Background())
+	if err != nil || len(results) != 1 {
+		t.Fatal(results, err)
+	}
+	return results, played.Load()
+}
+
+// A sound program fails with probability at most 10⁻⁶, if nothing else is asked for: the levels of
+// true claims, and as many looks at each broken copy as all miss it with an audit's share, add up.
+func TestASoundProgramFailsWithProbabilityAtMostGamma(t *testing.T) {
+	items, err := selfItems(catalog.Catalog{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, gamma := range map[float64]float64{0: 1e-6, 1e-6: 1e-6, 1e-9: 1e-9, 0.05: 0.05} {
+		n, err := SelfAudit{Gamma: given}.Looks()
+		if err != nil {
+			t.Fatal(err)
+		}
+		share, fails := gamma/float64(len(items)), 0.0
+		for _, i := range items {
+			var levels []float64
+			i.run = func(_ context.Context, gamma float64, _, _, _ int, _ noise.Key) (Finding, error) {
+				levels = append(levels, gamma)
+				return Finding{}, nil
+			}
+			_, look, err := i.test(context.Background(), share, 1, 1, 1, noise.Key{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := 0.0
+			for _, l := range levels {
+				sum += l
+			}
+			if sum > share || look != len(levels) || !i.twin && (look != 1 || sum != share) || i.twin && look != n {
+				t.Fatalf("%s: %d looks at levels %v, its share is %v", i.name, look, levels, share)
+			}
+			if i.twin {
+				fails += math.Exp2(float64(-look))
+			} else {
+				fails += sum
+			}
+		}
+		if !(fails <= gamma*(1+1e-12)) {
+			t.Errorf("γ = %v: a sound program fails with probability up to %v", gamma, fails)
+		}
+	}
+	if _, err := (SelfAudit{Gamma: 1}).Looks(); !errors.Is(err, ErrConfidence) {
+		t.Errorf("γ = 1: %v", err)
 	}
 }
 

@@ -23,20 +23,24 @@ type auditCommand struct {
 	Self      auditSelf      `cmd:"" help:"${auditSelf}"`
 }
 
+// confidenceFlag is that of all audits but self.
+type confidenceFlag struct {
+	Confidence flags.Number `in:"(0,0.999999999]" default:"0.95" help:"${confidence}" placeholder:"1−γ"`
+}
+
 // auditFlags are those of all audits.
 type auditFlags struct {
-	Confidence flags.Number  `in:"(0,0.999999999]" default:"0.95" help:"${confidence}" placeholder:"1−γ"`
-	Games      flags.Count   `in:"[100,1e8]" help:"${games}" placeholder:"N"`
-	Seed       flags.Seed    `default:"1" help:"Seed of all simulated randomness." placeholder:"S"`
-	Workers    flags.Workers `help:"${auditWorkers}" placeholder:"W"`
-	JSON       bool          `help:"As JSON, for programs."`
-	Out        string        `help:"${auditOut}" placeholder:"DIR" type:"path"`
+	Games   flags.Count   `in:"[100,1e8]" help:"${games}" placeholder:"N"`
+	Seed    flags.Seed    `default:"1" help:"Seed of all simulated randomness." placeholder:"S"`
+	Workers flags.Workers `help:"${auditWorkers}" placeholder:"W"`
+	JSON    bool          `help:"As JSON, for programs."`
+	Out     string        `help:"${auditOut}" placeholder:"DIR" type:"path"`
 	figureFlags
 }
 
 // settings are the flags, with so many games if none are given.
-func (c *auditFlags) settings(games int) (verdict.Settings, error) {
-	s := verdict.Settings{Gamma: gamma(c.Confidence.X), Games: games, Seed: c.Seed.X,
+func (c *auditFlags) settings(confidence flags.Number, games int) (verdict.Settings, error) {
+	s := verdict.Settings{Gamma: gamma(confidence.X), Games: games, Seed: c.Seed.X,
 		Workers: int(c.Workers), Figures: c.Out != ""}
 	if c.Games != 0 {
 		s.Games = int(c.Games)
@@ -94,6 +98,7 @@ func fault(name flags.Choice) audit.Fault {
 var auditTexts = kong.Vars{
 	"confidence": "The audited ε is below the true one with this probability, for all attacks " +
 		"together.",
+	"selfConfidence": "A sound program fails this audit with at most the rest of this probability.",
 	"games": "Games of the test; without it 100 000, of training 4000, of self a million, or " +
 		"30 000 if --quick. Self plays at least 2000.",
 	"auditOut": "Write the report to this directory: report.html, audit.json, a drawing of " +

@@ -38,6 +38,7 @@ type auditMechanism struct {
 	Searched     flags.Count  `default:"2048" help:"Games of the search with each adversary." placeholder:"N"`
 	OneRun       bool         `help:"${oneRun}" group:"further"`
 	furtherFlags
+	confidenceFlag
 	auditFlags
 }
 
@@ -73,7 +74,7 @@ func (c *auditMechanism) Help() string {
 }
 
 func (c *auditMechanism) Run(ctx context.Context, s streams) error {
-	set, err := c.settings(100_000)
+	set, err := c.settings(c.Confidence, 100_000)
 	if err != nil {
 		return usage(err)
 	}

@@ -35,6 +35,7 @@ type auditPolicy struct {
 	Noise    flags.Choice  `of:"laplace,polya,skellam,gaussian,count" help:"${auditNoise}" placeholder:"NAME"`
 	Searched flags.Count   `default:"2048" help:"Games of the search with each adversary." placeholder:"N"`
 	furtherFlags
+	confidenceFlag
 	auditFlags
 }
 
@@ -71,7 +72,7 @@ func (c *auditPolicy) Run(ctx context.Context, s streams) error {
 
 // prepare is the audit that the flags say.
 func (c *auditPolicy) prepare(known catalog.Catalog) (*verdict.Searched, error) {
-	set, err := c.settings(100_000)
+	set, err := c.settings(c.Confidence, 100_000)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ type auditSelf struct {
 	Only  string `help:"${auditSelfOnly}" placeholder:"TEXT"`
 	List  bool   `help:"List the audits and do none."`
 	// Progress is for who waits.
-	Progress bool `help:"${auditSelfProgress}"`
+	Progress   bool         `help:"${auditSelfProgress}"`
+	Confidence flags.Number `in:"(0,0.999999999]" default:"0.999999" help:"${selfConfidence}" placeholder:"1−γ"`
 	auditFlags
 }
 
@@ -40,7 +41,11 @@ func (c *auditSelf) Help() string {
 	return `Examples:
   sotto audit self --quick
   sotto audit self --quick --only adap-klucb
-  sotto audit self --out report`
+  sotto audit self --out report
+
+A sound program fails with probability at most 10⁻⁶: a claim that is true is refuted, or a broken copy is
+not. A broken copy that a test misses is played on with games of its own, so that one unlucky test decides
+nothing.`
 }
 
 func (c *auditSelf) Run(ctx context.Context, s streams) error {
@@ -48,7 +53,7 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 	if c.Quick {
 		usual = 30_000
 	}
-	set, err := c.settings(usual)
+	set, err := c.settings(c.Confidence, usual)
 	if err != nil {
 		return usage(err)
 	}

@@ -34,6 +34,7 @@ type auditTraining struct {
 	Delta     flags.Number  `in:"[0,1)" default:"0.01" help:"δ at which ε is claimed and audited." placeholder:"δ"`
 	Claim     flags.Number  `in:"[0,inf)" help:"Audit this claim instead of the accountant's." placeholder:"ε"`
 	Flaw      flags.Choice  `of:"none,half-noise,unclipped,batch-clipped" default:"none" help:"${flaw}" placeholder:"NAME"`
+	confidenceFlag
 	auditFlags
 }
 
@@ -71,7 +72,7 @@ func (c *auditTraining) Run(ctx context.Context, s streams) error {
 
 // prepare is the audit that the flags say.
 func (c *auditTraining) prepare() (*verdict.PreparedTraining, error) {
-	set, err := c.settings(4000)
+	set, err := c.settings(c.Confidence, 4000)
 	if err != nil {
 		return nil, err
 	}

@@ -12,10 +12,30 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"sotto": func() { Main() }}) }
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"sotto": func() { Main() }, "silent": func() { Main(Policies(silent())) }})
+}
+
+// silent is a private policy that never releases anything: nothing shows that a copy of it is broken.
+func silent() catalog.Entry {
+	return catalog.Entry{Name: "silent", Title: "The first arm for ever", Private: true, Anytime: true,
+		Budgets: []string{"epsilon"}, Guarantee: "ε-DP", Regret: "linear", Source: "nobody",
+		New: func(catalog.Setting, catalog.Params) (policy.Policy, error) { return forever{}, nil }}
+}
+
+type forever struct{}
+
+func (forever) Mechanism() privacy.Mechanism { return privacy.Laplace{Scale: 1} }
+
+func (forever) Next(privacy.Released) *policy.Batch {
+	return &policy.Batch{Plays: []policy.Play{{Rounds: policy.Forever}}}
+}
 
 func TestScripts(t *testing.T) {
 	dir, files := "testdata/script", []string(nil)

@@ -14,6 +14,10 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 	if err != nil {
 		return nil, err
 	}
+	looks, err := a.Looks()
+	if err != nil {
+		return nil, err
+	}
 	results, err := a.Run(ctx)
 	if err != nil {
 		return nil, err
@@ -27,6 +31,8 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 				len(results), len(names))},
 			{Name: "games", Value: fmt.Sprintf("%d for each audit, fewer where games are slow "+
 				"but at least 2000; the table says how many", games)},
+			{Name: "a broken copy that is not refuted", Value: fmt.Sprintf("is played on with new games, "+
+				"up to eight times as many, and given up after %d tests", looks)},
 			{Name: "neighbours", Value: "one reward, or the rewards of one round, replaced by others"},
 			{Name: "the claims", Value: "the ledger's, at the δ in the table; of a twin, those " +
 				"of what it is a twin of"},
@@ -39,7 +45,14 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 				"machines and the randomness of a deployment are not in it.",
 		},
 	}
+	p.Notes = []string{fmt.Sprintf("A sound program fails this audit with probability at most %v: each of "+
+		"%d audits has an equal part of it. A true claim is refuted with no more than that, and a broken "+
+		"copy is given up only after %d tests that share no game, each of which is taken to miss it no "+
+		"more often than not.", a.Gamma, len(names), looks)}
 	for _, r := range results {
+		if r.Looks > 1 {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s was played on: the row is its test %d.", r.Name, r.Looks))
+		}
 		p.Rows = append(p.Rows, Row{r.Finding, r.Twin})
 	}
 	if figures {

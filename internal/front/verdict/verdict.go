@@ -40,7 +40,8 @@ type Page struct {
 	Broken           bool
 	Warnings, Cannot []string // Cannot is what this audit cannot show, beside what none can
 	Figures          []report.Figure
-	Curve            *Curve // that is drawn; nil: none
+	Notes            []string // below the table of findings
+	Curve            *Curve   // that is drawn; nil: none
 	Readings         []audit.Reading
 	Level            string  // confidence of each reading
 	Gamma            float64 // 1 − the confidence of all of it
@@ -153,6 +154,7 @@ func (p *Page) table() report.Table {
 		"confidence " + level + ".", "The audited ε before the interval is the one that the " +
 		"test's right and wrong answers show without a correction.",
 		"The ratio is that of the lower end to the claimed ε."}
+	g.Notes = append(g.Notes, p.Notes...)
 	return g
 }
 
