@@ -59,7 +59,7 @@ func newForwarder(log *slog.Logger, database string,
 				f.mark(p.Out.Header, p.In)
 			}
 			p.Out.Host = p.In.Host
-			p.Out.Header.Set(forwarded, database)
+			p.Out.Header.Set(forwarded, f.database)
 		},
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: time.Second}).DialContext,
@@ -129,7 +129,7 @@ func (f *forwarder) proved(to *url.URL, until context.Context) bool {
 	r.Header.Set(forwarded, f.database)
 	out, err := f.proxy.Transport.RoundTrip(r)
 	if err == nil {
-		f.good = out.Header.Get(forwarded) == f.database
+		f.good = f.database != "" && out.Header.Get(forwarded) == f.database
 		_ = out.Body.Close()
 	}
 	if f.asked = time.Now(); !f.good && until.Err() == nil {

@@ -144,9 +144,18 @@ func ParseClientHeader(text string) (string, error) {
 	return http.CanonicalHeaderKey(text), nil
 }
 
-// from is the network that a request comes from: of a declared header the last address, which the
-// nearest proxy has added, and else that of the connection.
+// passedFor is the address that a request comes from which another process has passed on. It is believed
+// beside the proof that this process is on the same database (forwarded), and nowhere else.
+const passedFor = "Sotto-Passed-For"
+
+// from is the network that a request comes from: what the process says that has passed it on; of a
+// declared header the last address, which the nearest proxy has added; and else that of the connection.
 func (f *front) from(r *http.Request) netip.Prefix {
+	if r.Header.Get(forwarded) != "" { // which ServeHTTP has found to be the proof
+		if p, ok := network.Of(r.Header.Get(passedFor)); ok {
+			return p
+		}
+	}
 	if all := r.Header.Values(f.ClientHeader); f.ClientHeader != "" && len(all) > 0 {
 		last := all[len(all)-1]
 		if p, ok := network.Of(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); ok {
@@ -175,7 +184,5 @@ func (f *front) tooMany(r *http.Request) error {
 
 // tellFrom tells the process that a request is passed on to where it comes from.
 func (f *front) tellFrom(to http.Header, of *http.Request) {
-	if f.ClientHeader != "" {
-		to.Set(f.ClientHeader, f.from(of).Addr().String())
-	}
+	to.Set(passedFor, f.from(of).Addr().String())
 }
