@@ -121,6 +121,10 @@ func (c Commit) drops() bool {
 var byNumber = []struct{ table, number string }{{"segment", "start"}, {"redeemed", "start"},
 	{"report", "number"}}
 
+// linesOf is how many lines experiment $1 has, by the number of the last one. To count them SQLite would
+// read all that is in them.
+const linesOf = "(SELECT coalesce(max(batch), -1) + 1 FROM release WHERE experiment = $1)"
+
 // statements adds what writes w; its lines come last.
 func (w Write) statements(add func(query string, args ...any)) {
 	if r := w.Record; r != nil {
@@ -181,8 +185,7 @@ func (w Write) statements(add func(query string, args ...any)) {
 			"decisions = excluded.decisions", w.ID, h.At, bytesOf(h.Decisions))
 	}
 	for i, line := range w.Lines {
-		add("INSERT INTO release SELECT $1, $2, $3 WHERE $2 = (SELECT count(*) FROM release WHERE "+
-			"experiment = $1)", w.ID, w.Number+i, line)
+		add("INSERT INTO release SELECT $1, $2, $3 WHERE $2 = "+linesOf, w.ID, w.Number+i, line)
 	}
 }
 
@@ -218,8 +221,7 @@ func (s tables) load(ctx context.Context, id int64) (out Stored, err error) {
 		return out, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if err := tx.QueryRowContext(ctx, "SELECT plan, (SELECT count(*) FROM release WHERE experiment = $1) FROM "+
-		"experiment WHERE id = $1", id).Scan(&out.Plan, &out.Lines); err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT plan, "+linesOf+" FROM experiment WHERE id = $1", id).Scan(&out.Plan, &out.Lines); err != nil {
 		return out, err
 	}
 	each := func(query string, row func(rows *sql.Rows) error) {

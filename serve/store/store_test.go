@@ -19,6 +19,43 @@ import (
 	"github.com/sotto-dp/sotto/play"
 )
 
+// A line is written, and an experiment loaded, without a look at the lines before: they were all read again
+// for each that came. It runs alone, as it looks at what the process reads.
+func TestLinesAreNotReadToBeCounted(t *testing.T) {
+	if _, err := bytesRead(); err != nil {
+		t.Skip(err)
+	}
+	s, _ := begin(t, SQLite(t.TempDir()))
+	const line = 1 << 18
+	add := func(n int) {
+		t.Helper()
+		w := Write{ID: 1, Record: &Record{ID: 1, Name: "one"}, Number: n, Lines: [][]byte{make([]byte, line)}}
+		if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 64 {
+		add(n)
+	}
+	before, _ := bytesRead()
+	add(64)
+	if got, err := s.Load(t.Context(), 1); err != nil || got.Lines != 65 {
+		t.Errorf("%d lines, %v", got.Lines, err)
+	}
+	if after, _ := bytesRead(); after-before > 32*line { // the log's pages, as they go into the file, are less
+		t.Errorf("%d bytes were read where 64 lines have %d", after-before, 64*line)
+	}
+}
+
+// bytesRead is how much this process has read so far.
+func bytesRead() (n int, err error) {
+	text, err := os.ReadFile("/proc/self/io")
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), "rchar: %d", &n)
+	}
+	return n, err
+}
+
 // all is everything that a store says.
 type all struct {
 	Opened Opened
