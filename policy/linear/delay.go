@@ -77,7 +77,7 @@ type late struct {
 	before  float64   // log det V at the last cut
 	waiting []cut     // not released, the oldest first
 	whole   *factor   // scratch: of a V that is made from sums
-	exact   bool      // V_t and its factor are those that Cut makes
+	made    *factor   // of the V that Cut makes, where it is known: that of all decisions, or whole
 	// V_τ, where what follows from it is not made yet: of many releases in a row, as at a start, the last
 	// alone is asked, and the smallest eigenvalue costs more than all else
 	learned []float64
@@ -132,14 +132,16 @@ func (p *OFUL) Play(a []float64) {
 		}
 		row = row[i+1:]
 	}
-	l.exact = false
+	l.made = nil
 	l.rounds++
 	p.t++
 	if p.shrunk *= p.now.add(a); p.Due() >= 0 {
 		// Where V is close to singular the factor that grew with it may be off, and whoever has the
 		// sums alone must see the segment end here too: they decide.
 		l.total(l.whole.v)
-		l.whole.refactor()
+		if l.whole.refactor() {
+			l.made = l.whole
+		}
 		p.shrunk = l.shrunk(l.whole)
 	}
 }
@@ -151,9 +153,12 @@ func (p *OFUL) Cut() (gram []int64) {
 	l := p.delayed()
 	gram = slices.Clone(l.gram)
 	l.total(l.base)
-	if !l.exact {
+	switch l.made {
+	case nil:
 		copy(p.now.v, l.base)
 		p.now.refactor()
+	case l.whole:
+		p.now, l.whole = l.whole, p.now
 	}
 	l.before = p.now.logDet()
 	l.waiting = append(l.waiting, cut{slices.Clone(l.base), p.t})
@@ -186,7 +191,7 @@ func (p *OFUL) Skip(n int, gram []int64) error {
 	copy(l.gram, gram)
 	l.total(p.now.v)
 	p.now.refactor()
-	l.exact = true
+	l.made = p.now
 	l.rounds = n
 	p.t += n
 	p.shrunk = l.shrunk(p.now)
@@ -243,5 +248,8 @@ func (p *OFUL) settle() {
 	copy(l.whole.v, l.learned)
 	l.whole.refactor()
 	l.learned = nil
+	if l.made == l.whole {
+		l.made = nil
+	}
 	p.estimate(l.whole, p.tau)
 }

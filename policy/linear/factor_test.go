@@ -245,3 +245,67 @@ func TestFactorInOrder(t *testing.T) {
 		}
 	})
 }
+
+// What bottom says is so, and it says so where nothing was added in some direction, which need be no
+// coordinate: there eigenvalues are not computed.
+func TestFactorBottom(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 30).Draw(t, "n")
+		least := math.Ldexp(1, rapid.IntRange(-4, 4).Draw(t, "least"))
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		f, x, missing := newFactor(n, least), make([]float64, n), rapid.Bool().Draw(t, "missing")
+		for range rapid.IntRange(1, 200).Draw(t, "vectors") {
+			var sum float64
+			for i := range x {
+				x[i] = rng.NormFloat64()
+				sum += x[i] / float64(n)
+			}
+			for i := range x {
+				if missing { // all are orthogonal to (1, 1, …)
+					x[i] -= sum
+				}
+			}
+			f.add(x)
+		}
+		if is := f.smallest()/least - 1; f.bottom(least) && is > 2e-9 {
+			t.Errorf("says that λ is the smallest eigenvalue, which is 1+%g times it", is)
+		}
+	})
+	for _, c := range []int{2, 5, 14} { // as features have it: one of c, one of c, and both
+		if n := (c + 1) * (c + 1); !classes(c, 3000).bottom(1) {
+			t.Errorf("d = %d: does not see what is missing", n)
+		}
+	}
+}
+
+// classes is V of vectors that say which of c something is, which of c something else, and both.
+func classes(c, rounds int) *factor {
+	f, rng := newFactor((c+1)*(c+1), 1), rand.New(rand.NewPCG(1, 2))
+	for range rounds {
+		x, i, j := make([]float64, f.n), rng.IntN(c), rng.IntN(c)
+		x[0], x[1+i], x[1+c+j], x[1+2*c+i*c+j] = .5, .5, .5, .5
+		f.add(x)
+	}
+	return f
+}
+
+// BenchmarkFactor is what a release costs at d = 225, beside its numbers.
+func BenchmarkFactor(b *testing.B) {
+	f := classes(14, 3000)
+	b.Run("refactor", func(b *testing.B) {
+		for b.Loop() {
+			f.refactor()
+		}
+	})
+	b.Run("bottom", func(b *testing.B) {
+		for b.Loop() {
+			f.bottom(1)
+		}
+	})
+	b.Run("smallest", func(b *testing.B) {
+		for b.Loop() {
+			f.smallest()
+		}
+	})
+}

@@ -223,6 +223,9 @@ func (p *OFUL) eigenvalue(v *factor) float64 {
 	if p.o.Printed {
 		return max(x, x+EigenvalueBound(p.dim, p.tau, p.o.Lambda0, p.risk))
 	}
+	if v.bottom(x) {
+		return x
+	}
 	if y := v.smallest(); y > x {
 		return y
 	}
