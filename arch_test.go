@@ -24,7 +24,7 @@ var floors = [][]string{
 	{"noise", "privacy", "secagg", "logged", "internal/base/divergence", "internal/base/interval",
 		"internal/base/design", "internal/base/look", "internal/base/atomicfile",
 		"internal/base/pgtest", "internal/base/clock", "internal/base/testneeds", "internal/base/pool",
-		"internal/base/unitball", "internal/base/chain", "internal/base/network", "feature",
+		"internal/base/unitball", "internal/base/chain", "internal/base/gramline", "internal/base/network", "feature",
 		"internal/mutate", "internal/systems", "internal/sized", "client", "client/browser",
 		"docs/explorer"},
 	{"client/openfeature", "bandit", "release", "policy", "bound", "secagg/prio", "secagg/transport",

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/sotto-dp/sotto/internal/base/gramline"
 	"github.com/sotto-dp/sotto/internal/base/unitball"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -463,11 +464,13 @@ func (c *Contextual) close() (*Commit, error) {
 
 // write has a line written, and waits for the commit.
 func (c *Contextual) write(out *Commit, text contextualLine) (*Commit, error) {
+	gram := text.Gram
+	text.Gram = nil
 	b, err := json.Marshal(text)
 	if err != nil {
 		return nil, err
 	}
-	out.Line = append(b, '\n')
+	out.Line = append(gramline.Put(b, gram), '\n')
 	c.s.Lines++
 	c.pending = out
 	return out, nil

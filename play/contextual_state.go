@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/sotto-dp/sotto/internal/base/gramline"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -218,8 +219,8 @@ func (c *Contextual) past() *contextualPast {
 
 // add gives the policy what a line says.
 func (p *contextualPast) add(text []byte) error {
-	var in contextualLine
-	if err := readLine(text, &in); err != nil {
+	in, err := readContextual(text)
+	if err != nil {
 		return err
 	}
 	if in.Change != nil {
@@ -255,6 +256,21 @@ func (p *contextualPast) add(text []byte) error {
 	p.last = released
 	p.policy.Learn(released)
 	return nil
+}
+
+// readContextual is readLine of a line of contexts, whose many sums it reads by itself.
+func readContextual(text []byte) (in contextualLine, err error) {
+	rest, list, cut := gramline.Cut(text)
+	gram, ok := gramline.Parse(list)
+	if !cut || !ok {
+		err = readLine(text, &in)
+		return in, err
+	}
+	if err = readLine(rest, &in); err == nil && in.Gram != nil {
+		err = fmt.Errorf("%w: it is not written as a line is", ErrState)
+	}
+	in.Gram = gram
+	return in, err
 }
 
 // readLine reads a line, which another reader could read in no other way: no field is there twice,

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/base/gramline"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -139,7 +140,8 @@ func (g *contexts) batch(line []byte, b *Batch) (played bool, err error) {
 		}
 		Rules []struct{ Release releaseLine }
 	}
-	if err := json.Unmarshal(line, &in); err != nil || in.N == 0 {
+	rest, _, _ := gramline.Cut(line)
+	if err := json.Unmarshal(rest, &in); err != nil || in.N == 0 {
 		if err != nil {
 			err = fmt.Errorf("%w: %w", ErrTranscript, err)
 		}

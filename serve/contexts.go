@@ -12,6 +12,7 @@ import (
 
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/internal/base/gramline"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -425,9 +426,15 @@ type contextsLine struct {
 	}
 }
 
+func readContextsLine(line []byte) (in contextsLine, err error) {
+	rest, _, _ := gramline.Cut(line)
+	err = json.Unmarshal(rest, &in)
+	return in, err
+}
+
 func (g *contexts) show(line []byte) error {
-	var in contextsLine
-	if err := json.Unmarshal(line, &in); err != nil {
+	in, err := readContextsLine(line)
+	if err != nil {
 		return err
 	}
 	return g.add(in)
@@ -471,8 +478,8 @@ func (g *contexts) add(in contextsLine) error {
 }
 
 func (g *contexts) book(ledger *privacy.Ledger, line []byte) error {
-	var in contextsLine
-	if err := json.Unmarshal(line, &in); err != nil {
+	in, err := readContextsLine(line)
+	if err != nil {
 		return err
 	}
 	if in.N > 0 {

@@ -687,9 +687,7 @@ func (x *live) onTick(w *store.Write, now int64) error {
 	x.pending, x.begun, x.issued = c, true, true
 	w.Taken = c.Taken
 	x.held = x.lines + len(x.out)
-	if err := x.say(at, json.RawMessage(c.Line)); err != nil {
-		return err
-	}
+	x.sayText(at, bytes.TrimSuffix(c.Line, []byte("\n")))
 	for _, t := range c.Taken {
 		for at := range x.parts {
 			if at[0] == t.Arm && at[1] >= t.Start && at[1] < t.End {

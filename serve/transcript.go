@@ -15,6 +15,7 @@ import (
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/internal/base/gramline"
 )
 
 // A transcript is lines of JSON, stored and published as they are. Each but the first has the
@@ -68,9 +69,14 @@ func (x *live) say(now int64, object any) error {
 	if err != nil {
 		return err
 	}
-	at := `{"at":"` + time.UnixMilli(now).UTC().Format(atForm) + `",`
-	x.out = append(x.out, append([]byte(at), b[1:]...))
+	x.sayText(now, b)
 	return nil
+}
+
+// sayText is say of an object that is written already.
+func (x *live) sayText(now int64, object []byte) {
+	at := `{"at":"` + time.UnixMilli(now).UTC().Format(atForm) + `",`
+	x.out = append(x.out, slices.Concat([]byte(at), object[1:]))
 }
 
 // open is the first line.
@@ -174,7 +180,8 @@ func readEntry(object []byte) (entry, error) {
 		Cohort     json.RawMessage
 		End        *string
 	}
-	if err := json.Unmarshal(e.text, &kind); err != nil {
+	rest, _, _ = gramline.Cut(e.text)
+	if err := json.Unmarshal(rest, &kind); err != nil {
 		return e, err
 	}
 	switch {

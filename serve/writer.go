@@ -531,13 +531,11 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 	wrong := func(err error) error {
 		return fmt.Errorf("%w: line %d: %w", ErrTranscript, x.lines, err)
 	}
+	var last []byte
 	linked := func(yield func([]byte, error) bool) {
 		for line, err := range lines {
 			x.lines++
-			if err == nil {
-				_, x.tip, _ = chain.Unlink("", line)
-			}
-			if !yield(line, err) {
+			if last = line; !yield(line, err) {
 				return
 			}
 		}
@@ -561,6 +559,9 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 		if err != nil {
 			return wrong(err)
 		}
+	}
+	if x.lines > 0 {
+		_, x.tip, _ = chain.Unlink("", last)
 	}
 	same, err := declared == nil, error(nil)
 	if declared != nil {
