@@ -140,3 +140,41 @@ func (s counted) Commit(ctx context.Context, c store.Commit) error {
 	s.seen.Unlock()
 	return s.Store.Commit(ctx, c)
 }
+
+// A service that nobody asks anything writes the time all the same: after a restart it is no more than
+// a minute behind, whenever somebody reported last, and its clock is believed.
+func TestIdleWritesTheTime(t *testing.T) {
+	c, mem := newClock(), store.NewMemory()
+	e := open(t, Config{Store: mem.Open, Clock: c.Now})
+	begin(t, e, shop)
+	if err := e.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	from := c.Now()
+	for range 3 * 60 {
+		c.Add(time.Minute)
+		if err := e.Sync(t.Context()); err != nil { // a sweep
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := mem.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := s.Begin(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if behind := c.Now().Sub(time.UnixMilli(o.Now)); behind > timeEvery {
+		t.Errorf("%v after its last decision the store's time is %v behind", c.Now().Sub(from), behind)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := open(t, Config{Store: mem.Open, wall: c.Now}); after.Drifted() {
+		t.Errorf("the clock is not believed: the service is off by %v", after.Drift())
+	}
+}

@@ -21,6 +21,11 @@ import (
 // markEvery bounds how long a decision is not durable.
 const markEvery = 100 * time.Millisecond
 
+// timeEvery bounds how old the time of the last commit is, though nobody asks anything. The next start
+// measures the outage from there. An idle hour is no outage, and a time that goes on from there must not
+// tell when somebody reported last.
+const timeEvery = time.Minute
+
 // A writer is the one goroutine of an engine that writes: what has come is one transaction, and
 // while that is on its way to the disk the next group gathers.
 type writer struct {
@@ -36,6 +41,7 @@ type writer struct {
 	tidying bool         // the store has more room to give back
 	tidied  time.Time    // when it was last asked to
 	beat    time.Time    // when this process was last seen to write
+	timed   int64        // the time of the last commit
 	watched store.Shared // of a Shared store: what is open to see who writes
 }
 
@@ -263,7 +269,7 @@ func (e *Engine) step(ctx context.Context, of int) error {
 	var err error
 	from := time.Now()
 	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 || !e.ailing.IsZero() ||
-		e.shared && from.Sub(e.beat) >= beatEvery {
+		sweep && c.Now-e.timed >= timeEvery.Milliseconds() || e.shared && from.Sub(e.beat) >= beatEvery {
 		what := "commit"
 		if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return len(w.Taken) > 0 }) {
 			what = "release"
@@ -277,7 +283,7 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		e.cfg.hook("after a " + what)
 		if err == nil {
 			e.heal()
-			e.beat = from
+			e.beat, e.timed = from, c.Now
 			e.confirm(from)
 		}
 	} else if !e.shared && from.Sub(e.beat) >= heldEvery {
@@ -453,7 +459,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	e.store = st
 	// Who has failed here is written with the first commit, which may be the one that makes the
 	// store forget that it has gone back.
-	e.swept, e.at = time.Time{}, 0
+	e.swept, e.at, e.timed = time.Time{}, 0, opened.Now
 	return nil
 }
 

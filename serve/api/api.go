@@ -459,7 +459,7 @@ func (f *front) ready(w http.ResponseWriter, _ *http.Request) {
 	}
 	out := readyJSON{Status: "ok"}
 	if f.Engine.Drifted() {
-		drift, where := f.Engine.Drift().Round(time.Second), "ahead of"
+		drift, where := f.Engine.Drift().Round(time.Minute), "ahead of"
 		if drift < 0 {
 			where = "behind"
 		}
