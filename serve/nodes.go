@@ -221,6 +221,7 @@ func (e *Engine) follow(ctx context.Context) error {
 				e.confirm(time.Time{})
 				if beats {
 					e.heard(w.Address, false)
+					e.heal("serve: another process writes now")
 				} else if other {
 					e.heard("", false) // until he is seen to write here
 				}

@@ -5,6 +5,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -51,11 +52,12 @@ func (s stalled) Look(ctx context.Context) (store.Writer, error) {
 }
 
 // nodeAt opens a node whose store stalls while it is told to.
-func nodeAt(t testing.TB, address, name string) (*Engine, *atomic.Bool) {
+func nodeAt(t testing.TB, address, name string, logs ...io.Writer) (*Engine, *atomic.Bool) {
 	t.Helper()
+	to := io.MultiWriter(append(logs, t.Output())...)
 	still, inner := &atomic.Bool{}, postgresAt(t, address)
 	e := open(t, Config{Advertise: "http://" + name, Holder: name,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)).With("node", name),
+		Log: slog.New(slog.NewTextHandler(to, nil)).With("node", name),
 		Store: func(ctx context.Context) (store.Store, error) {
 			s, err := inner(ctx)
 			if err != nil {
@@ -176,7 +178,8 @@ func TestTakeOverInTime(t *testing.T) {
 // Two that both believe they write: the later one does, and nothing of the other's is there.
 func TestTwoNodes(t *testing.T) {
 	address, ctx := pgtest.Database(t), t.Context()
-	a, _ := nodeAt(t, address, "a")
+	var log logged
+	a, _ := nodeAt(t, address, "a", &log)
 	begin(t, a, shop)
 	d, err := a.Decide(ctx, "shop", "ann")
 	if err != nil {
@@ -216,6 +219,20 @@ func TestTwoNodes(t *testing.T) {
 		here, to, _ := a.Where()
 		return !here && to == "http://b"
 	})
+	within(t, 30*time.Second, "that a says so", func() bool {
+		return strings.Count(log.String(), "another process writes now") == 1
+	})
+	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
+		t.Errorf("a says: %s", &log)
+	}
+	// What failed has ended: later it takes over, and has nothing to say of it.
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 30*time.Second, "that a writes", func() bool { return leads(a) })
+	if err := a.Sync(ctx); err != nil || strings.Contains(log.String(), "written again") {
+		t.Errorf("a says: %s, %v", &log, err)
+	}
 }
 
 // A dump that is restored beneath running processes, or tables that are dropped, end their answers:

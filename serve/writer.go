@@ -106,9 +106,9 @@ func (e *Engine) ail(why error) {
 	}
 }
 
-func (e *Engine) heal() {
+func (e *Engine) heal(how string) {
 	if !e.ailing.IsZero() {
-		e.cfg.Log.Info("serve: it is written again", "after", time.Since(e.ailing).Round(time.Millisecond))
+		e.cfg.Log.Info(how, "after", time.Since(e.ailing).Round(time.Millisecond))
 		e.ailing = time.Time{}
 	}
 }
@@ -282,7 +282,7 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		}
 		e.cfg.hook("after a " + what)
 		if err == nil {
-			e.heal()
+			e.heal("serve: it is written again")
 			e.beat, e.timed = from, c.Now
 			e.confirm(from)
 		}
