@@ -2,11 +2,16 @@ package api
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,9 +19,33 @@ import (
 
 // forwarded marks a request that another process has passed on, with the name of its database. It is
 // not passed on again: two that take each other for the writer would do so for ever. One of another
-// database is refused: whoever sent it has read an address in a copy of this one. In an answer it is
-// the proof of who was asked that it is on this database.
+// database is refused: whoever sent it has read an address in a copy of this one. With /livez it is an
+// ask, and in its answer the proof that who was asked is on this database: neither has the name in it.
 const forwarded = "Sotto-Forwarded"
+
+// ask asks who is at an address to prove that it is on a database.
+func ask(database string) string {
+	nonce := rand.Text()
+	return nonce + "." + proof(database, "asks", nonce)
+}
+
+// knows says whether who asks is on a database. Empty names are of none.
+func knows(database, with string) bool {
+	nonce, by, ok := strings.Cut(with, ".")
+	return ok && database != "" && hmac.Equal([]byte(by), []byte(proof(database, "asks", nonce)))
+}
+
+// answerTo proves to who asks that it is answered on a database.
+func answerTo(database, with string) string {
+	nonce, _, _ := strings.Cut(with, ".")
+	return proof(database, "answers", nonce)
+}
+
+func proof(database, what, nonce string) string {
+	mac := hmac.New(sha256.New, []byte(database))
+	mac.Write([]byte(what + " " + nonce))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
 
 // warnEvery is how often the log says that requests cannot be passed on.
 const warnEvery = 10 * time.Second
@@ -110,7 +139,7 @@ func (f *forwarder) warn(what string, more ...any) {
 }
 
 // proved says whether who is at an address has proved to be on this database, before anything of a
-// request goes there: who is asked by one on another database does not know the name.
+// request goes there: who is on another database does not know the name, and is not told it.
 func (f *forwarder) proved(to *url.URL, until context.Context) bool {
 	f.proof.Lock()
 	defer f.proof.Unlock()
@@ -126,10 +155,11 @@ func (f *forwarder) proved(to *url.URL, until context.Context) bool {
 	if err != nil {
 		return false
 	}
-	r.Header.Set(forwarded, f.database)
+	with := ask(f.database)
+	r.Header.Set(forwarded, with)
 	out, err := f.proxy.Transport.RoundTrip(r)
 	if err == nil {
-		f.good = f.database != "" && out.Header.Get(forwarded) == f.database
+		f.good = out.Header.Get(forwarded) == answerTo(f.database, with)
 		_ = out.Body.Close()
 	}
 	if f.asked = time.Now(); !f.good && until.Err() == nil {

@@ -237,11 +237,47 @@ func TestForwardFromACopy(t *testing.T) {
 	}
 }
 
+// Who sends back what it is sent proves nothing: it gets no request, nor the name of the database.
+func TestForwardToAnEcho(t *testing.T) {
+	var seen text
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, values := range r.Header {
+			w.Header()[name] = values
+			_, _ = io.WriteString(&seen, name+": "+strings.Join(values, ", ")+"\n")
+		}
+	}))
+	defer echo.Close()
+	f := newForwarder(slog.New(slog.DiscardHandler), "this", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(503)
+	})
+	r := httptest.NewRequest("GET", "/v1/experiments", nil)
+	r.Header.Set("X-API-Key", "secret")
+	if f.pass(httptest.NewRecorder(), r, echo.URL, t.Context()) {
+		t.Error("it gets a request")
+	}
+	if got := seen.String(); !strings.Contains(got, forwarded) || strings.Contains(got, "this") ||
+		strings.Contains(got, "secret") {
+		t.Errorf("it is told %s", got)
+	}
+}
+
+// An ask is good for the database that it is of, and to ask alone.
+func TestAskOfAnotherDatabase(t *testing.T) {
+	one, other := ask("one"), ask("other")
+	if !knows("one", one) || knows("one", other) || knows("", one) || knows("", ask("")) || knows("one", "one") ||
+		knows("one", "") || knows("one", answerTo("one", one)) || one == ask("one") {
+		t.Error("who asks is not told from others")
+	}
+	if answerTo("one", one) == answerTo("other", one) || answerTo("one", one) == one {
+		t.Error("who is asked is not told from others")
+	}
+}
+
 // A request that waits for a writer who stands still is answered when another one writes.
 func TestForwardToNobody(t *testing.T) {
 	still := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/livez" {
-			w.Header().Set(forwarded, r.Header.Get(forwarded))
+			w.Header().Set(forwarded, answerTo("this", r.Header.Get(forwarded)))
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that whoever asked has gone

@@ -133,7 +133,7 @@ func (u *newUnits) retryAfter() int { return int(math.Ceil(1 / u.rate)) }
 
 // ownHeaders say who asks, or how: they cannot say where from.
 var ownHeaders = regexp.MustCompile(`^(?i)(Authorization|Cookie|Host|Origin|Forwarded|X-Forwarded-Proto|` +
-	`X-Api-Key|Ocp-Apim-Subscription-Key|` + forwarded + `)$`)
+	`X-Api-Key|Ocp-Apim-Subscription-Key|` + forwarded + `|` + passedFrom + `)$`)
 
 // ParseClientHeader reads the name of a header that has an address.
 func ParseClientHeader(text string) (string, error) {
@@ -144,19 +144,17 @@ func ParseClientHeader(text string) (string, error) {
 	return http.CanonicalHeaderKey(text), nil
 }
 
-// passedFor is the address that a request comes from which another process has passed on. It is believed
-// beside the proof that this process is on the same database (forwarded), and nowhere else.
-const passedFor = "Sotto-Passed-For"
+// passedFrom has the address of a request that another process has passed on.
+const passedFrom = "Sotto-From"
 
-// from is the network that a request comes from: what the process says that has passed it on; of a
-// declared header the last address, which the nearest proxy has added; and else that of the connection.
+// from is the network that a request comes from: what the process says that passed it on, else of a
+// declared header the last address, which the nearest proxy has added, and else that of the connection.
 func (f *front) from(r *http.Request) netip.Prefix {
-	if r.Header.Get(forwarded) != "" { // which ServeHTTP has found to be the proof
-		if p, ok := network.Of(r.Header.Get(passedFor)); ok {
-			return p
-		}
+	header := f.ClientHeader
+	if r.Header.Get(forwarded) != "" { // by a process of this database, as was checked
+		header = passedFrom
 	}
-	if all := r.Header.Values(f.ClientHeader); f.ClientHeader != "" && len(all) > 0 {
+	if all := r.Header.Values(header); header != "" && len(all) > 0 {
 		last := all[len(all)-1]
 		if p, ok := network.Of(strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])); ok {
 			return p
@@ -184,5 +182,5 @@ func (f *front) tooMany(r *http.Request) error {
 
 // tellFrom tells the process that a request is passed on to where it comes from.
 func (f *front) tellFrom(to http.Header, of *http.Request) {
-	to.Set(passedFor, f.from(of).Addr().String())
+	to.Set(passedFrom, f.from(of).Addr().String())
 }

@@ -291,29 +291,32 @@ func TestNewUnitsClock(t *testing.T) {
 func TestParseClientHeader(t *testing.T) {
 	for text, want := range map[string]string{"x-real-ip": "X-Real-Ip", "X-Forwarded-For": "X-Forwarded-For",
 		"CF-Connecting-IP": "Cf-Connecting-Ip", "": "", "X Real": "", "Forwarded": "", "forwarded": "",
-		"X-Forwarded-Proto": "", "Authorization": "", "Sotto-Forwarded": "", "x:y": "", "Cookie": ""} {
+		"X-Forwarded-Proto": "", "Authorization": "", "Sotto-Forwarded": "", "Sotto-From": "", "x:y": "", "Cookie": ""} {
 		if got, err := ParseClientHeader(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
 }
 
-// A process that passes requests on says where they are from in the declared header, whatever the
-// client has put there; where none is declared, the writer sees what it always saw.
+// A process that passes a request on says where it is from, as it sees that itself: no client can say it.
 func TestForwardedAddress(t *testing.T) {
 	for header, want := range map[string]string{"": "10.0.0.1", "X-Forwarded-For": "192.0.2.9", "X-Real-Ip": "192.0.2.9"} {
 		w := capped(t, func(c *Config) { c.ClientHeader = header })
-		w.front.passer.database = "this"
 		var got netip.Prefix
 		writer := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-			out.Header().Set(forwarded, r.Header.Get(forwarded))
-			got = (&front{}).from(r) // whatever header it is given itself
+			out.Header().Set(forwarded, answerTo("this", r.Header.Get(forwarded)))
+			got = w.front.from(r)
 		}))
+		w.front.passer = newForwarder(w.front.Log, "this", nil)
+		w.front.passer.mark = w.front.tellFrom
 		in := httptest.NewRequest("POST", "/", nil)
 		in.RemoteAddr = "10.0.0.1:5"
 		in.Header.Set("X-Forwarded-For", "198.51.100.1, 192.0.2.9")
 		in.Header.Set("X-Real-Ip", "192.0.2.9")
-		in.Header.Set(passedFor, "203.0.113.7") // which anybody can send
+		in.Header.Set(passedFrom, "203.0.113.1")
+		if direct := w.front.from(in).Addr().String(); direct != want {
+			t.Errorf("%q: it is from %v, must be %s", header, direct, want)
+		}
 		if !w.front.passer.pass(httptest.NewRecorder(), in, writer.URL, t.Context()) {
 			t.Fatal("not passed on")
 		}
