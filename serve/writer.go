@@ -23,7 +23,7 @@ const markEvery = 100 * time.Millisecond
 
 // timeEvery bounds how old the time of the last commit is, though nobody asks anything. The next start
 // measures the outage from there. An idle hour is no outage, and a time that goes on from there must not
-// tell when somebody reported last.
+// tell when somebody reported last. It is written by the clock alone, whatever else was written.
 const timeEvery = time.Minute
 
 // A writer is the one goroutine of an engine that writes: what has come is one transaction, and
@@ -41,7 +41,7 @@ type writer struct {
 	tidying bool         // the store has more room to give back
 	tidied  time.Time    // when it was last asked to
 	beat    time.Time    // when this process was last seen to write
-	timed   int64        // the time of the last commit
+	timed   int64        // in which timeEvery, since 1970, the time was written last
 	watched store.Shared // of a Shared store: what is open to see who writes
 }
 
@@ -267,9 +267,9 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		}
 	}
 	var err error
-	from := time.Now()
+	from, timed := time.Now(), c.Now/timeEvery.Milliseconds()
 	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 || !e.ailing.IsZero() ||
-		sweep && c.Now-e.timed >= timeEvery.Milliseconds() || e.shared && from.Sub(e.beat) >= beatEvery {
+		sweep && timed > e.timed || e.shared && from.Sub(e.beat) >= beatEvery {
 		what := "commit"
 		if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return len(w.Taken) > 0 }) {
 			what = "release"
@@ -283,7 +283,10 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		e.cfg.hook("after a " + what)
 		if err == nil {
 			e.heal("serve: it is written again")
-			e.beat, e.timed = from, c.Now
+			e.beat = from
+			if sweep {
+				e.timed = timed
+			}
 			e.confirm(from)
 		}
 	} else if !e.shared && from.Sub(e.beat) >= heldEvery {
@@ -459,7 +462,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	e.store = st
 	// Who has failed here is written with the first commit, which may be the one that makes the
 	// store forget that it has gone back.
-	e.swept, e.at, e.timed = time.Time{}, 0, opened.Now
+	e.swept, e.at, e.timed = time.Time{}, 0, opened.Now/timeEvery.Milliseconds()
 	return nil
 }
 
