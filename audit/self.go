@@ -26,7 +26,8 @@ import (
 // s (Answers.Epsilon). A broken copy that a test has not refuted is played on, with new adversaries
 // and new games, and fails only if all of Looks tests miss it. They share no game, so if none misses it
 // more often than not, that has probability at most 2^−Looks ≤ s. The union over all audits is at
-// most Gamma. ∎ That a test misses a broken copy no more often than not is measured: see the tests.
+// most Gamma. ∎ That a test misses a broken copy no more often than not is not proved: Looks of the
+// results shows how many tests each copy took.
 // Later tests have more games, and each pays for the look: test k of a broken copy has the level
 // s/(k(k+1)), all together at most s, so that its lower end stays one of confidence 1 − s.
 type SelfAudit struct {
