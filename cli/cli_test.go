@@ -19,7 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sotto": func() { Main() }, "silent": func() { Main(Policies(silent())) }})
+	testscript.Main(m, map[string]func(){"sotto": func() { Main() }, "peer": peer,
+		"silent": func() { Main(Policies(silent())) }})
 }
 
 // silent is a private policy that never releases anything: nothing shows that a copy of it is broken.

@@ -55,6 +55,9 @@ func TestIdle(t *testing.T) {
 	if n := seen.count() - made; n > pairs+ticks {
 		t.Errorf("%d decisions with their rewards were %d commits", pairs, n)
 	}
+	if rows := seen.rows(); rows != 5 { // of the arm, its segment, what came, the hour and the unit
+		t.Errorf("a decision with its reward was %d rows, must be 5: each is a statement", rows)
+	}
 	if twice := seen.doubled(); twice > 0 {
 		t.Errorf("%d rows were written twice in a commit", twice)
 	}
@@ -104,6 +107,7 @@ func TestMarkInTime(t *testing.T) {
 type commits struct {
 	sync.Mutex
 	n, twice int
+	most     int // rows of a commit that has no record and no line
 }
 
 func (c *commits) count() int {
@@ -112,13 +116,19 @@ func (c *commits) count() int {
 	return c.n
 }
 
+func (c *commits) rows() int {
+	c.Lock()
+	defer c.Unlock()
+	return c.most
+}
+
 func (c *commits) doubled() int {
 	c.Lock()
 	defer c.Unlock()
 	return c.twice
 }
 
-// A counted store counts its commits, and segments that are twice in one.
+// A counted store counts its commits, their rows, and segments that are twice in one.
 type counted struct {
 	store.Store
 	seen *commits
@@ -128,6 +138,13 @@ func (s counted) Commit(ctx context.Context, c store.Commit) error {
 	s.seen.Lock()
 	s.seen.n++
 	for _, w := range c.Writes {
+		if w.Record == nil && len(w.Lines) == 0 {
+			n := len(w.Arms) + len(w.Segments) + len(w.Parts) + len(w.Events) + len(w.Reports) + len(w.Hours)
+			if len(w.Units) > 0 {
+				n++
+			}
+			s.seen.most = max(s.seen.most, n)
+		}
 		rows := map[[2]int]bool{}
 		for _, g := range w.Segments {
 			at := [2]int{g.Arm, g.Start}
