@@ -5,14 +5,17 @@ import (
 	"errors"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/trial"
 )
 
 // The audits that take no time: each fault, each kind of subject. The probability that any claim is
@@ -133,6 +136,27 @@ func outside(t *testing.T, games int, gamma float64, silent int64) ([]SelfResult
 		t.Fatal(results, err)
 	}
 	return results, played.Load()
+}
+
+// A trial of the audit may have its answer before its rows run out: noise makes it so in about one of
+// a million games. That is an outcome like any other.
+func TestATrialThatAnswersIsRecorded(t *testing.T) {
+	rule, err := trial.NewRule("dp-tt", 2, 0.05, privacy.Pure{Epsilon: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rows := range []int{24, 4000} { // too few for an answer, but for the noise; and many
+		log := logged.Log{Summary: logged.Summary{Names: []string{"a", "b"}},
+			Rewards: [][]float64{slices.Repeat([]float64{1}, rows), make([]float64, rows)}}
+		text, spent, err := record(rule, log)
+		if err != nil || spent.Pure() != 1 {
+			t.Fatalf("%d rows: ε = %v spent, %v", rows, spent.Pure(), err)
+		}
+		seen, err := trial.Replay(text)
+		if err != nil || rows == 4000 && seen.End != "answer" {
+			t.Errorf("%d rows: %+v, %v", rows, seen, err)
+		}
+	}
 }
 
 // A sound program fails with probability at most 10⁻⁶, if nothing else is asked for: the levels of

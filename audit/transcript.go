@@ -27,6 +27,21 @@ const (
 	anew
 )
 
+// record runs a trial on real rewards: its transcript, and what it has spent. It runs out of rows, or
+// has its answer before: rarely, but in one of many games, noise alone looks like a difference.
+func record(r trial.Rule, log logged.Log) (*bytes.Buffer, privacy.Loss, error) {
+	var text bytes.Buffer
+	var unfinished *trial.UnfinishedError
+	result, err := trial.Run(context.Background(), trial.Config{Rule: r, Log: log, Transcript: &text})
+	switch {
+	case err == nil:
+		return &text, result.Loss, nil
+	case errors.As(err, &unfinished):
+		return &text, unfinished.Spent, nil
+	}
+	return nil, privacy.Loss{}, fmt.Errorf("audit: %w", err)
+}
+
 // transcribed is the audit of trials on real rewards by their transcripts: all that they leave. One
 // reward of one arm is 0 or 1, all others are 0, and the rows are as many as the rule's first
 // release reads. The noise is the real curators'. The claim is what the trial says that it has
@@ -44,11 +59,9 @@ func transcribed(times float64, how recording) (direct, error) {
 		if in {
 			log.Rewards[0][at] = 1
 		}
-		var text bytes.Buffer
-		var unfinished *trial.UnfinishedError
-		if _, err := trial.Run(context.Background(),
-			trial.Config{Rule: r, Log: log, Transcript: &text}); !errors.As(err, &unfinished) {
-			return nil, spent, fmt.Errorf("audit: the trial should have run out of rows: %w", err)
+		text, spent, err := record(r, log)
+		if err != nil {
+			return nil, spent, err
 		}
 		for line := range strings.Lines(text.String()) {
 			var release struct {
@@ -62,7 +75,7 @@ func transcribed(times float64, how recording) (direct, error) {
 			}
 		}
 		if how == replayed {
-			seen, err := trial.Replay(&text)
+			seen, err := trial.Replay(text)
 			if err != nil {
 				return nil, spent, err
 			}
@@ -70,7 +83,7 @@ func transcribed(times float64, how recording) (direct, error) {
 				sums = append(sums, x) // it knows something that the transcript does not say
 			}
 		}
-		return sums, unfinished.Spent, nil
+		return sums, spent, nil
 	}
 	trials := 1
 	if how == anew {
