@@ -441,10 +441,9 @@ func (c *schemaCommand) Help() string {
 }
 
 func (c *schemaCommand) Run(s streams) error {
-	known := experiment.Reader{Catalog: s.known}
-	write := known.Schema
+	write := experiment.Reader{Catalog: s.known}.Schema
 	if c.Of == "live" {
-		write = known.LiveSchema
+		write = experiment.LiveReader{Catalog: s.known}.LiveSchema
 	}
 	b, err := write()
 	if err != nil {

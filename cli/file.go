@@ -63,8 +63,16 @@ func readAny(path string, s streams) (spec *experiment.Spec, live *experiment.Li
 		return nil, nil, name, err
 	}
 	defer in.Close()
-	spec, live, err = experiment.Reader{Catalog: s.known}.ReadAny(in, name)
-	return spec, live, name, err
+	data, err := experiment.ReadFile(in, name)
+	if err != nil {
+		return nil, nil, name, err
+	}
+	if (experiment.LiveReader{Catalog: s.known}).IsLive(data) {
+		live, err = experiment.LiveReader{Catalog: s.known}.ParseLive(name, data)
+		return nil, live, name, err
+	}
+	spec, err = experiment.Reader{Catalog: s.known}.Parse(name, data)
+	return spec, nil, name, err
 }
 
 // pending opens a file that will be at path whole or not at all. It is for before the work: work is

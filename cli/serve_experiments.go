@@ -33,7 +33,7 @@ func readDeclared(known catalog.Catalog, dir string) (out []*experiment.Live, er
 		if err != nil {
 			return nil, usagef("--experiments: %w", err)
 		}
-		x, err := experiment.Reader{Catalog: known}.ParseLive(path, data)
+		x, err := experiment.LiveReader{Catalog: known}.ParseLive(path, data)
 		if err == nil {
 			err = x.Check()
 		}

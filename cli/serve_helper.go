@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -113,13 +114,10 @@ func (c *serveCommand) help(ctx context.Context, s streams) (err error) {
 
 // readTask reads the declaration of an experiment that a helper takes part in.
 func readTask(s streams, path string) (*experiment.Live, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, usagef("--task: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	_, l, err := experiment.Reader{Catalog: s.known}.ReadAny(f, path)
+	_, l, _, err := readAny(path, s)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usagef("--task: %w", err)
 	case err != nil:
 		return nil, usage(err)
 	case l == nil:

@@ -6,19 +6,9 @@ import (
 	"strings"
 )
 
-// Errors that a caller may want to tell apart.
-var (
-	// ErrSpec is matched by every error in the experiment itself: its file, or what a program
-	// put into a Spec.
-	ErrSpec = errors.New("invalid experiment")
-	// ErrOutput is matched when an output directory cannot be used: it holds another experiment, or
-	// results that would be lost.
-	ErrOutput = errors.New("output directory")
-	// ErrUnit is matched when a unit file is not what its name says, or is damaged.
-	ErrUnit = errors.New("unit file")
-	// ErrShards is matched when shards do not fit together, or units are missing.
-	ErrShards = errors.New("shards")
-)
+// ErrSpec is matched by every error in the experiment itself: its file, or what a program has filled
+// in.
+var ErrSpec = errors.New("invalid experiment")
 
 // A Pos is a place in a file. Lines and columns count from 1; Line 0 is no place.
 type Pos struct {

@@ -19,6 +19,19 @@
 // checkpoints or any label: adding runs or renaming things changes no run.
 package experiment
 
+import "errors"
+
 // FormatVersion is part of every cell's hash. It goes up when the same experiment gives other
 // numbers, or a unit's layout changes.
 const FormatVersion = 1
+
+// Errors that a caller may want to tell apart, beside ErrSpec.
+var (
+	// ErrOutput is matched when an output directory cannot be used: it holds another experiment, or
+	// results that would be lost.
+	ErrOutput = errors.New("output directory")
+	// ErrUnit is matched when a unit file is not what its name says, or is damaged.
+	ErrUnit = errors.New("unit file")
+	// ErrShards is matched when shards do not fit together, or units are missing.
+	ErrShards = errors.New("shards")
+)

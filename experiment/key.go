@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -329,3 +330,45 @@ func (e *inItem) Error() string { return e.field + ": " + e.err.Error() }
 func (e *inItem) Unwrap() error { return e.err }
 
 func reals(schema object) form[[]float64] { return many(real(object{}), schema) }
+
+type object = map[string]any
+
+func paramSchema(p catalog.Param) object {
+	doc := fmt.Sprintf("%s (%s)", p.Doc, p.Allowed())
+	if p.DefaultDoc != "" {
+		doc += "; default " + p.DefaultDoc
+	}
+	if proved := p.Proved(); proved != "" {
+		doc += "; " + proved
+	}
+	s := object{"description": doc}
+	if p.Flag {
+		s["type"], s["default"] = "boolean", p.Default == 1
+		return s
+	}
+	if p.Choices != nil {
+		s["enum"], s["default"] = p.Choices, p.Text(p.Default)
+		return s
+	}
+	s["type"] = "number"
+	if p.Integer {
+		s["type"] = "integer"
+	}
+	if !math.IsNaN(p.Default) {
+		s["default"] = p.Default
+	}
+	if !math.IsInf(p.Lo, -1) {
+		s[either(p.LoIn, "minimum", "exclusiveMinimum")] = p.Lo
+	}
+	if !math.IsInf(p.Hi, 1) {
+		s[either(p.HiIn, "maximum", "exclusiveMaximum")] = p.Hi
+	}
+	return s
+}
+
+func either(b bool, yes, no string) string {
+	if b {
+		return yes
+	}
+	return no
+}

@@ -1,9 +1,7 @@
 package experiment
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/goccy/go-yaml/ast"
@@ -66,24 +64,6 @@ func runsKey() key[Spec] {
 		means("required; runs of each cell. A cell is an instance, a policy and a budget")
 }
 
-// seed is the form of a seed.
-func seed() form[uint64] {
-	return as(object{"anyOf": []any{object{"type": "integer", "minimum": 0},
-		object{"type": "string", "pattern": "^[0-9][0-9_]*$"}}, "default": 0},
-		func(d *decoder, n ast.Node, at string, to *uint64) error {
-			text, ok := digits(n)
-			if !ok {
-				return d.fail(n, at, "is %s, must be a whole number from 0 to 2^64-1", kindOfNode(n))
-			}
-			seed, err := parseSeed(text)
-			if err != nil {
-				return d.fail(n, at, "%w", err)
-			}
-			*to = seed
-			return nil
-		})
-}
-
 func seedKey() key[Spec] {
 	return always("seed", seed(), func(s *Spec) *uint64 { return &s.Seed }, "seed of all randomness").
 		means("`0`; of all randomness, a whole number in digits. Run i of a cell is a function of " +
@@ -131,12 +111,6 @@ func rangeKey(doc, ref string) key[Spec] {
 	}
 }
 
-func spanSchema() object {
-	return object{"type": "array", "items": object{"type": "number"}, "minItems": 2, "maxItems": 2}
-}
-
-const rangeDoc = "declared range of rewards; rewards outside are clipped"
-
 func unclippedKey() key[Spec] {
 	return always("unclipped", yesNo(), func(s *Spec) *bool { return &s.Unclipped },
 		"feed rewards outside the range as they are: no privacy guarantee").
@@ -160,135 +134,6 @@ const seeBelow = "required; see below"
 func instancesKey(f instanceForm, doc, ref string) key[Spec] {
 	return always("instances", many(f.form(), object{"minItems": 1}),
 		func(s *Spec) *[]Instance { return &s.Instances }, doc).must().means(ref)
-}
-
-// A budgetShape is a way to write a budget: the keys are those of the normal form.
-type budgetShape struct {
-	example string
-	make    func(x map[string]float64) privacy.Budget
-}
-
-func pureShape() budgetShape {
-	return budgetShape{"{epsilon: 1}", func(x map[string]float64) privacy.Budget {
-		return privacy.Pure{Epsilon: x["epsilon"]}
-	}}
-}
-
-// budgetShapes are all ways, none apart.
-func budgetShapes() []budgetShape {
-	return []budgetShape{
-		pureShape(),
-		{"{rho: 0.1}", func(x map[string]float64) privacy.Budget { return privacy.ZCDP{Rho: x["rho"]} }},
-		{"{epsilon: 1, delta: 1e-6}", func(x map[string]float64) privacy.Budget {
-			return privacy.Approx{Epsilon: x["epsilon"], Delta: x["delta"]}
-		}},
-		{"{alpha: 8, epsilon: 0.5}", func(x map[string]float64) privacy.Budget {
-			return privacy.Renyi{Alpha: x["alpha"], Epsilon: x["epsilon"]}
-		}},
-	}
-}
-
-// budgetFields are the numbers of a budget, by their keys; that of none has none.
-func budgetFields(b privacy.Budget) []field {
-	switch b := b.(type) {
-	case privacy.Pure:
-		return []field{{"epsilon", b.Epsilon}}
-	case privacy.ZCDP:
-		return []field{{"rho", b.Rho}}
-	case privacy.Approx:
-		return []field{{"epsilon", b.Epsilon}, {"delta", b.Delta}}
-	case privacy.Renyi:
-		return []field{{"alpha", b.Alpha}, {"epsilon", b.Epsilon}}
-	case privacy.GDP:
-		return []field{{"mu", b.Mu}}
-	}
-	return nil
-}
-
-// keys are those of the shape, in order.
-func (s budgetShape) keys() []string {
-	var out []string
-	for _, f := range budgetFields(s.make(nil)) {
-		out = append(out, f.key)
-	}
-	return out
-}
-
-func (s budgetShape) schema() object {
-	limits := map[string]object{"delta": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
-		"alpha": {"exclusiveMinimum": 1}}
-	properties := object{}
-	for _, name := range s.keys() {
-		properties[name] = object{"type": "number", "exclusiveMinimum": 0}
-		if own, ok := limits[name]; ok {
-			properties[name] = clone(own)
-			properties[name].(object)["type"] = "number"
-		}
-	}
-	return object{"type": "object", "properties": properties, "required": s.keys(),
-		"additionalProperties": false}
-}
-
-// budget is the form of a budget. The schema has the shapes that somebody takes; all are read, so
-// that who takes one of them only says so.
-func budget(taken []budgetShape) form[privacy.Budget] {
-	return form[privacy.Budget]{read: (*decoder).budget,
-		write: func(b privacy.Budget) (any, error) {
-			if f := budgetFields(b); f != nil {
-				return f, nil
-			}
-			return none, nil
-		},
-		schema: func() object {
-			var of []any
-			for _, s := range taken {
-				of = append(of, s.schema())
-			}
-			return object{"oneOf": append(of, object{"const": none})}
-		},
-	}
-}
-
-func (d *decoder) budget(n ast.Node, field string, to *privacy.Budget) error {
-	var examples, known []string
-	for _, s := range budgetShapes() {
-		examples = append(examples, s.example)
-		for _, name := range s.keys() {
-			if !slices.Contains(known, name) {
-				known = append(known, name)
-			}
-		}
-	}
-	want := "want " + strings.Join(examples, ", ") + " or " + none
-	if s, ok := n.(*ast.StringNode); ok && s.Value == none {
-		*to = privacy.None{}
-		return nil
-	}
-	switch n.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-	default:
-		return d.fail(n, field, "is %s, %s", kindOfNode(n), want)
-	}
-	x := map[string]float64{}
-	if err := d.keys(n, field, known, func(key, at string, v ast.Node) error {
-		var f float64
-		err := d.float(v, at, &f)
-		x[key] = f
-		return err
-	}); err != nil {
-		return err
-	}
-	for _, s := range budgetShapes() {
-		own := s.keys()
-		if len(own) == len(x) && !slices.ContainsFunc(own, func(name string) bool {
-			_, given := x[name]
-			return !given
-		}) {
-			*to = s.make(x)
-			return nil
-		}
-	}
-	return d.fail(n, field, "these keys make no budget: %s", want)
 }
 
 // budgetsKey is a list of budgets, of an experiment or of a policy.
@@ -385,22 +230,21 @@ func policiesKey(known catalog.Catalog, bandit string, trusted bool, ref string)
 
 // onePolicy is the form of a policy for one kind of bandit.
 func onePolicy(known catalog.Catalog, bandit string, trusted bool) form[Policy] {
-	return form[Policy]{
-		read: func(d *decoder, n ast.Node, at string, to *Policy) error {
-			return d.policy(n, at, bandit, trusted, to)
-		},
-		write: func(p Policy) (any, error) {
-			entry, err := known.Find(bandit, p.Policy)
-			if err != nil { // Resolve says so; parameters are numbers then
-				for _, name := range sorted(p.Params) {
-					entry.Params = append(entry.Params, catalog.Param{Name: name})
-				}
+	return policyForm[Policy]{known: known, bandit: bandit,
+		name: func(p *Policy) *string { return &p.Policy }, params: policyParams,
+		keys:   func(e catalog.Entry) []key[Policy] { return policyKeys(e, trusted) },
+		normal: func(e catalog.Entry) []key[Policy] { return policyKeys(e, true) },
+		shown: func(e catalog.Entry) []key[Policy] {
+			keys := policyKeys(e, trusted && e.Private)
+			if !e.Private {
+				keys = slices.DeleteFunc(keys, func(k key[Policy]) bool { return k.name == "budgets" })
 			}
-			return normalOf(policyKeys(entry, true), &p)
+			return keys
 		},
-		schema: func() object { return object{"oneOf": policySchemas(known.For(bandit), trusted)} },
-	}
+	}.form()
 }
+
+func policyParams(p *Policy) *catalog.Params { return &p.Params }
 
 // policyKeys are the keys of a policy: its parameters are the catalog's.
 func policyKeys(e catalog.Entry, trusted bool) []key[Policy] {
@@ -408,107 +252,10 @@ func policyKeys(e catalog.Entry, trusted bool) []key[Policy] {
 		always("policy", text(), func(p *Policy) *string { return &p.Policy }, "").must(),
 		keyOf("name", called(), func(p *Policy) *string { return &p.Name }, ""),
 	}
-	params := slices.Clone(e.Params)
-	slices.SortFunc(params, func(a, b catalog.Param) int { return strings.Compare(a.Name, b.Name) })
-	for _, q := range params {
-		keys = append(keys, paramKey(q))
-	}
+	keys = append(keys, paramKeys(e, policyParams)...)
 	if trusted {
 		keys = append(keys, policyTrust()...)
 	}
 	return append(keys, budgetsKey(func(p *Policy) *[]privacy.Budget { return &p.Budgets },
 		budgetShapes(), "instead of the experiment's", ""))
-}
-
-func paramKey(q catalog.Param) key[Policy] {
-	given := func(p *Policy) bool { _, ok := p.Params[q.Name]; return ok }
-	return key[Policy]{name: q.Name, given: given,
-		schema: func() object { return paramSchema(q) },
-		read: func(d *decoder, n ast.Node, at string, to *Policy) error {
-			var x float64
-			var err error
-			switch {
-			case q.Flag:
-				var yes bool
-				if err = d.flag(n, at, &yes); yes {
-					x = 1
-				}
-			case q.Choices != nil:
-				var text string
-				if err := d.text(n, at, &text); err != nil {
-					return err
-				}
-				if x, err = q.Parse(text); err != nil {
-					err = d.fail(n, at, "%w", err)
-				}
-			default:
-				err = d.float(n, at, &x)
-			}
-			if to.Params == nil {
-				to.Params = catalog.Params{}
-			}
-			to.Params[q.Name] = x
-			return err
-		},
-		value: func(p *Policy) (any, error) {
-			switch x, ok := p.Params[q.Name]; {
-			case !ok:
-				return nil, nil
-			case q.Flag:
-				return x != 0, nil
-			case q.Choices != nil:
-				return q.Text(x), nil
-			default:
-				return x, nil
-			}
-		},
-	}
-}
-
-// policy reads {policy: NAME, PARAMETER: VALUE, …}, or NAME alone: the name first, as the other
-// keys depend on it.
-func (d *decoder) policy(n ast.Node, field, bandit string, trusted bool, to *Policy) error {
-	if s, ok := n.(*ast.StringNode); ok {
-		to.Policy = s.Value
-		if _, err := d.known.Find(bandit, to.Policy); err != nil {
-			return d.fail(n, field, "%w", err)
-		}
-		return nil
-	}
-	values, err := d.mapping(n, field)
-	if err != nil {
-		return err
-	}
-	for _, kv := range values {
-		if kv.Key.GetToken().Value != "policy" {
-			continue
-		}
-		if err := d.text(kv.Value, field+".policy", &to.Policy); err != nil {
-			return err
-		}
-		entry, err := d.known.Find(bandit, to.Policy)
-		if err != nil {
-			return d.fail(kv.Value, field+".policy", "%w", err)
-		}
-		return readKeys(d, n, field, policyKeys(entry, trusted), to)
-	}
-	return d.fail(n, field, "names no policy, must say policy: NAME")
-}
-
-// policySchemas are policies, and their names alone.
-func policySchemas(entries []catalog.Entry, trusted bool) []any {
-	var out, all []any
-	for _, e := range entries {
-		all = append(all, e.Name)
-		keys := policyKeys(e, trusted && e.Private)
-		if !e.Private {
-			keys = slices.DeleteFunc(keys, func(k key[Policy]) bool { return k.name == "budgets" })
-		}
-		s := schemaOf(keys)
-		s["properties"].(object)["policy"] = object{"const": e.Name}
-		s["title"] = e.Title
-		s["description"] = fmt.Sprintf("Privacy: %s. Regret: %s. Source: %s.", e.Guarantee, e.Regret, e.Source)
-		out = append(out, s)
-	}
-	return append(out, object{"enum": all})
 }

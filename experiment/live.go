@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/url"
@@ -34,9 +33,8 @@ type Live struct {
 	// Contextual is nil where there are arms. Otherwise each decision brings its actions, and the
 	// policy is one for sets of actions that change.
 	Contextual *Contextual
-	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set. Of its
-	// fields only the policy and its parameters may be set.
-	Policy Policy
+	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set.
+	Policy LivePolicy
 	Risk   float64 // δ, the probability of a wrong answer that is allowed; 0: a policy for regret
 	// Horizon is how many decisions there will be, for policies that must know; else 0.
 	Horizon Count
@@ -123,6 +121,12 @@ type LiveMetric struct {
 	Budget          privacy.Budget // what one unit may lose by it, of the kind of the experiment's
 }
 
+// A LivePolicy is a policy with its parameters, both by their names in the catalog.
+type LivePolicy struct {
+	Policy string
+	Params catalog.Params
+}
+
 // A LiveArm is what a decision gives: its name, and a value of any JSON type, null if there is none,
 // and then decisions have the name as the value.
 type LiveArm struct {
@@ -158,10 +162,17 @@ const (
 // ownLiveKey is a key of live experiments that a log has no column for.
 var ownLiveKey = regexp.MustCompile(`(?m)(^|[\s{,"'])(arms|policy|budget|window)["']?\s*:`)
 
-// ParseLive reads a live experiment from YAML, or JSON, as strictly as Parse reads an experiment.
-func (r Reader) ParseLive(file string, data []byte) (*Live, error) {
-	d := &decoder{known: r.Catalog, src: &source{file: file, at: map[string]Pos{}}, own: ownLiveKey,
-		want: "arms, policy, budget and window"}
+// A LiveReader reads live experiments whose policies are those of its catalog.
+type LiveReader struct{ Catalog catalog.Catalog }
+
+// ParseLive reads a live experiment with the policies of Sotto, as LiveReader.ParseLive does.
+func ParseLive(file string, data []byte) (*Live, error) { return LiveReader{}.ParseLive(file, data) }
+
+// ParseLive reads a live experiment from YAML, or JSON, as strictly as files of experiments are read:
+// an unknown key, or one that is given twice, is an error that says where it is. It checks the form;
+// Live.Check checks what it says.
+func (r LiveReader) ParseLive(file string, data []byte) (*Live, error) {
+	d := newDecoder(r.Catalog, file, ownLiveKey, "arms, policy, budget and window", "")
 	body, err := d.parse(data)
 	if err != nil {
 		return nil, err
@@ -186,26 +197,13 @@ func (r Reader) ParseLive(file string, data []byte) (*Live, error) {
 	return l, nil
 }
 
-// ReadAny reads an experiment or a live experiment, whichever it is: the other is nil.
-func (r Reader) ReadAny(in io.Reader, file string) (*Spec, *Live, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
-	if err != nil {
-		return nil, nil, &Error{Pos: Pos{File: file}, Err: err}
-	}
-	if r.isLive(data) {
-		l, err := r.ParseLive(file, data)
-		return nil, l, err
-	}
-	s, err := r.Parse(file, data)
-	return s, nil, err
-}
-
 // liveLine begins with a key that files of experiments have not.
 var liveLine = regexp.MustCompile(`(?m)^[{"']{0,2}(policy|unit|window)["']?[ \t]*:`)
 
-// isLive looks for keys that files of experiments have not.
-func (r Reader) isLive(data []byte) bool {
-	d := &decoder{known: r.Catalog, src: &source{at: map[string]Pos{}}, own: ownLiveKey}
+// IsLive says whether a file is one of a live experiment: it has keys that files of simulated ones
+// have not.
+func (r LiveReader) IsLive(data []byte) bool {
+	d := newDecoder(r.Catalog, "", ownLiveKey, "", "")
 	body, err := d.parse(data)
 	if err != nil { // ParseLive says where, if it is one
 		return liveLine.Match(data)
@@ -226,7 +224,7 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			write:  func(a LiveArm) (any, error) { return []field{{"name", a.Name}, {"value", a.Value}}, nil },
 			schema: liveArmSchema}, object{"minItems": 2, "maxItems": maxLiveArms}),
 			func(l *Live) *[]LiveArm { return &l.Arms }, "what decisions give").must(),
-		always("policy", onePolicy(known, bandit, false), func(l *Live) *Policy { return &l.Policy },
+		always("policy", livePolicy(known, bandit), func(l *Live) *LivePolicy { return &l.Policy },
 			"who decides").must(),
 		keyOf("risk", share(), func(l *Live) *float64 { return &l.Risk },
 			"δ, the probability of a wrong answer that is allowed: the policy looks for the best "+
@@ -312,6 +310,17 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 	return keys
 }
 
+// livePolicy is the form of a policy for one kind of bandit.
+func livePolicy(known catalog.Catalog, bandit string) form[LivePolicy] {
+	name := func(p *LivePolicy) *string { return &p.Policy }
+	params := func(p *LivePolicy) *catalog.Params { return &p.Params }
+	keys := func(e catalog.Entry) []key[LivePolicy] {
+		return append([]key[LivePolicy]{always("policy", text(), name, "").must()}, paramKeys(e, params)...)
+	}
+	return policyForm[LivePolicy]{known: known, bandit: bandit, name: name, params: params,
+		keys: keys, normal: keys, shown: keys}.form()
+}
+
 func unitKeys() []key[Unit] {
 	return []key[Unit]{
 		always("of", filled(""), func(u *Unit) *string { return &u.Of }, "such as person or visit").must(),
@@ -361,7 +370,7 @@ var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallba
 	"webhook", "trust", "report_after", "grid", "helper", "cohort"}
 
 // LiveSchema is the JSON schema (draft 2020-12) of live experiments.
-func (r Reader) LiveSchema() ([]byte, error) {
+func (r LiveReader) LiveSchema() ([]byte, error) {
 	var of []any
 	for _, bandit := range []string{catalog.BanditArms, catalog.BanditIdentify, catalog.BanditContextual} {
 		keys := liveKeys(r.Catalog, bandit)
@@ -509,8 +518,6 @@ func (l *Live) Check() error {
 		return l.fail("arms", "has %d, must be from 2 to %d", len(l.Arms), maxLiveArms)
 	case l.Policy.Policy == "":
 		return l.fail("policy", "is missing")
-	case l.Policy.Name != "" || l.Policy.Trust != (Trust{}) || l.Policy.Budgets != nil:
-		return l.fail("policy", "has a name, budgets or a trust model: a live experiment's has none")
 	case l.Unit.Of == "":
 		return l.fail("unit.of", "is missing: say whose rewards are protected, such as person or visit")
 	case l.Unit.Assignments < 0:
@@ -1032,3 +1039,6 @@ func (l *Live) bandit() string {
 	}
 	return catalog.BanditArms
 }
+
+// firstParam is the parameter of policies for the first batch of an arm.
+const firstParam = "first"

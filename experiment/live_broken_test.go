@@ -13,8 +13,10 @@ func TestBrokenLiveFile(t *testing.T) {
 		"name: shop\narms: [a, b\npolicy: {policy: dp-klucb}\nbudget: {epsilon: 1}\nwindow: 24h\n",
 		"name: shop\nwindow: 24h\n\tfloor: 0.1\narms: [{name: a}]\n",
 	} {
-		var r experiment.Reader
-		_, _, err := r.ReadAny(strings.NewReader(text), "shop.yaml")
+		if !(experiment.LiveReader{}).IsLive([]byte(text)) {
+			t.Error("taken for a simulated experiment")
+		}
+		_, err := experiment.ParseLive("shop.yaml", []byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), "shop.yaml:3:") {
 			t.Errorf("%v", err)
 		}

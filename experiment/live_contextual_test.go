@@ -45,7 +45,7 @@ floor: 0.1
 
 func front(t testing.TB, text string) *Live {
 	t.Helper()
-	l, err := Reader{}.ParseLive("front.yaml", []byte(text))
+	l, err := LiveReader{}.ParseLive("front.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestContextualErrors(t *testing.T) {
 		if text == liveFront {
 			t.Errorf("%s is not in the example", c.old)
 		}
-		l, err := Reader{}.ParseLive("front.yaml", []byte(text))
+		l, err := LiveReader{}.ParseLive("front.yaml", []byte(text))
 		if err == nil {
 			err = l.Check()
 		}
@@ -331,7 +331,7 @@ func TestEnough(t *testing.T) {
 
 // The schema takes what the reader takes, and refuses keys of arms.
 func TestContextualSchema(t *testing.T) {
-	text, err := Reader{}.LiveSchema()
+	text, err := LiveReader{}.LiveSchema()
 	if err != nil {
 		t.Fatal(err)
 	}

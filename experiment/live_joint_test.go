@@ -96,7 +96,7 @@ func TestProtectErrors(t *testing.T) {
 		if text == liveClinic {
 			t.Fatalf("%s is not there", c.old)
 		}
-		l, err := Reader{}.ParseLive("clinic.yaml", []byte(text))
+		l, err := LiveReader{}.ParseLive("clinic.yaml", []byte(text))
 		if err == nil {
 			err = l.Check()
 		}

@@ -192,9 +192,6 @@ type liveAsk struct {
 	gathering release.Gathering
 }
 
-// firstParam is the parameter of policies for the first batch of an arm.
-const firstParam = "first"
-
 func (p *livePlan) check() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{ErrLivePlan}, args...)...)
@@ -289,8 +286,8 @@ func (p *livePlan) arms(fail func(string, ...any) error) error {
 		}
 		laws[i] = law
 	}
-	for i := range min(n, mostTurns) {
-		at := i * n / min(n, mostTurns)
+	for i := range min(n, mostOrders) {
+		at := i * n / min(n, mostOrders)
 		world, err := bandit.NewInstance(slices.Concat(laws[at:], laws[:at])...)
 		if err != nil {
 			return fail("%w", err)
@@ -567,3 +564,6 @@ func (p *livePlan) settled(best, gaps []float64) int {
 	}
 	return 0
 }
+
+// mostOrders bounds the orders of arms that runs go through.
+const mostOrders = 16

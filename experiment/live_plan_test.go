@@ -25,7 +25,7 @@ floor: 0.1
 
 func liveOf(t *testing.T, text string) Live {
 	t.Helper()
-	l, err := (Reader{}).ParseLive("shop.yaml", []byte(text))
+	l, err := (LiveReader{}).ParseLive("shop.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

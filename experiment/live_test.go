@@ -24,7 +24,7 @@ start: 2026-01-31T09:00:00Z
 
 // A live experiment is read from YAML and from its own normal form, with the same meaning.
 func TestParseLive(t *testing.T) {
-	l, err := Reader{}.ParseLive("shop.yaml", []byte(liveShop))
+	l, err := LiveReader{}.ParseLive("shop.yaml", []byte(liveShop))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestParseLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Reader{}.ParseLive("shop.json", text)
+	again, err := LiveReader{}.ParseLive("shop.json", text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -66,7 +66,7 @@ func TestFirstBatch(t *testing.T) {
 		{"dp-klucb}", "dp-klucb, first: 7}\ntraffic: 100", FirstBatch{"first", 7, 33}, true},
 		{"dp-klucb}", "adap-klucb}\ntraffic: 3000", FirstBatch{}, false},
 	} {
-		l, err := Reader{}.ParseLive("shop.yaml", []byte(strings.Replace(liveShop, c.old, c.new, 1)))
+		l, err := LiveReader{}.ParseLive("shop.yaml", []byte(strings.Replace(liveShop, c.old, c.new, 1)))
 		if err == nil {
 			err = l.Check()
 		}
@@ -81,7 +81,7 @@ func TestFirstBatch(t *testing.T) {
 
 // Metrics are read with their prices, which a unit pays in addition.
 func TestLiveMetrics(t *testing.T) {
-	l, err := Reader{}.ParseLive("shop.yaml", []byte(strings.Replace(liveShop, "floor: 0.05",
+	l, err := LiveReader{}.ParseLive("shop.yaml", []byte(strings.Replace(liveShop, "floor: 0.05",
 		"metrics: [{name: basket, range: [0, 200], default: 5, budget: {epsilon: 0.5}}, "+
 			"{name: visits, budget: {epsilon: 0.25}}]", 1)))
 	if err == nil {
@@ -106,7 +106,7 @@ func TestLiveMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Reader{}.ParseLive("shop.json", text)
+	again, err := LiveReader{}.ParseLive("shop.json", text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -124,7 +124,7 @@ func TestActivation(t *testing.T) {
 		if strings.Contains(add, "window") {
 			text = strings.Replace(text, "window: 24h\n", "", 1)
 		}
-		l, err := Reader{}.ParseLive("shop.yaml", []byte(text))
+		l, err := LiveReader{}.ParseLive("shop.yaml", []byte(text))
 		if err == nil {
 			err = l.Check()
 		}
@@ -217,7 +217,7 @@ func TestLiveErrors(t *testing.T) {
 		{"floor: 0.05", "sticky: false\nlayer: {name: a, from: 0, to: 0.5}", "layer: is of units"},
 	} {
 		text := strings.Replace(liveShop, c.old, c.new, 1)
-		l, err := Reader{}.ParseLive("shop.yaml", []byte(text))
+		l, err := LiveReader{}.ParseLive("shop.yaml", []byte(text))
 		if err == nil {
 			err = l.Check()
 		}
@@ -233,7 +233,7 @@ func TestLiveErrors(t *testing.T) {
 
 // Whom an experiment is for has a normal form, and contexts are compared as text.
 func TestAudience(t *testing.T) {
-	l, err := Reader{}.ParseLive("shop.yaml", []byte(liveShop+`share: 0.1
+	l, err := LiveReader{}.ParseLive("shop.yaml", []byte(liveShop+`share: 0.1
 only: {plan: [pro, 3, 2.50, true], country: NO}
 layer: {name: checkout, from: 0, to: 0.5}
 `))
@@ -245,7 +245,7 @@ layer: {name: checkout, from: 0, to: 0.5}
 		`"layer":{"name":"checkout","from":0,"to":0.5}}`; err != nil || !strings.HasSuffix(string(text), want) {
 		t.Errorf("%s, %v", text, err)
 	}
-	again, err := Reader{}.ParseLive("shop.json", text)
+	again, err := LiveReader{}.ParseLive("shop.json", text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func FuzzParseLive(f *testing.F) {
 	f.Add([]byte(gatheredShop + "trust: secagg\ncohort: {users: 20}\n"))
 	f.Add([]byte(`{"name":"a","arms":["b","c"],"policy":"dp-se","risk":0.1,"budget":{"epsilon":1},"unit":{"of":"visit"},"window":"1s"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l, err := Reader{}.ParseLive("f", data)
+		l, err := LiveReader{}.ParseLive("f", data)
 		if err != nil || l.Check() != nil {
 			return
 		}
@@ -285,7 +285,7 @@ func FuzzParseLive(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (Reader{}).ParseLive("f", text); err != nil {
+		if _, err := (LiveReader{}).ParseLive("f", text); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 	})
@@ -310,7 +310,7 @@ func TestLiveExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := (Reader{}).ParseLive(file, text)
+		l, err := (LiveReader{}).ParseLive(file, text)
 		if err == nil {
 			err = l.Check()
 		}

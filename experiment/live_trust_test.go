@@ -31,7 +31,7 @@ helper: {url: "https://helper.example.org", key: ` + helperKey + `}
 
 // liveTrust reads and checks an experiment.
 func liveTrust(text string) (*Live, error) {
-	l, err := Reader{}.ParseLive("shop.yaml", []byte(text))
+	l, err := LiveReader{}.ParseLive("shop.yaml", []byte(text))
 	if err == nil {
 		err = l.Check()
 	}

@@ -51,8 +51,6 @@ func (m *Manifest) twins() []int {
 	return out
 }
 
-const none = "none"
-
 // agree says whether two policies have the same values of the parameters that both have.
 func agree(a, b catalog.Params) bool {
 	for name, x := range a {

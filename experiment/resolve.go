@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -55,11 +54,6 @@ type world struct {
 	contextualWorld
 	trial // law and mean
 }
-
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
-
-// maxLabel bounds the labels of instances and policies: they are columns, legends and file names.
-const maxLabel = 100
 
 // Resolve checks all of an experiment before any of it is played, and says what its cells are.
 // Errors match ErrSpec.
@@ -184,22 +178,6 @@ func (in *Instance) named(s *Spec, i int, seen map[string]int) error {
 		return s.fail(at, "%q is also the name of instances[%d]: names must differ", in.Name, j)
 	}
 	seen[in.Name] = i
-	return nil
-}
-
-func checkLabel(name string) error {
-	switch {
-	case name == "":
-		return errors.New("is missing, must be a name")
-	case len(name) > maxLabel:
-		return fmt.Errorf("is %d bytes long, must be at most %d", len(name), maxLabel)
-	case strings.ContainsFunc(name, func(r rune) bool {
-		return r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029'
-	}):
-		return fmt.Errorf("is %q, must be one line of text without control characters", name)
-	case strings.TrimSpace(name) != name:
-		return fmt.Errorf("is %q, must have no spaces around it", name)
-	}
 	return nil
 }
 

@@ -3,12 +3,7 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
-	"math"
-
-	"github.com/sotto-dp/sotto/catalog"
 )
-
-type object = map[string]any
 
 // Schema is the JSON schema (draft 2020-12) of experiment files, for editors: of the same tables of
 // keys that files are read by. Policies and their parameters come from the reader's catalog. It
@@ -32,44 +27,4 @@ func (r Reader) Schema() ([]byte, error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	return append(b, '\n'), nil
-}
-
-func paramSchema(p catalog.Param) object {
-	doc := fmt.Sprintf("%s (%s)", p.Doc, p.Allowed())
-	if p.DefaultDoc != "" {
-		doc += "; default " + p.DefaultDoc
-	}
-	if proved := p.Proved(); proved != "" {
-		doc += "; " + proved
-	}
-	s := object{"description": doc}
-	if p.Flag {
-		s["type"], s["default"] = "boolean", p.Default == 1
-		return s
-	}
-	if p.Choices != nil {
-		s["enum"], s["default"] = p.Choices, p.Text(p.Default)
-		return s
-	}
-	s["type"] = "number"
-	if p.Integer {
-		s["type"] = "integer"
-	}
-	if !math.IsNaN(p.Default) {
-		s["default"] = p.Default
-	}
-	if !math.IsInf(p.Lo, -1) {
-		s[either(p.LoIn, "minimum", "exclusiveMinimum")] = p.Lo
-	}
-	if !math.IsInf(p.Hi, 1) {
-		s[either(p.HiIn, "maximum", "exclusiveMaximum")] = p.Hi
-	}
-	return s
-}
-
-func either(b bool, yes, no string) string {
-	if b {
-		return yes
-	}
-	return no
 }

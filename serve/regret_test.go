@@ -128,7 +128,7 @@ func admitted(t testing.TB, arms int, floor float64) []Experiment {
 	var out []Experiment
 	for _, bandit := range []string{catalog.BanditArms, catalog.BanditIdentify} {
 		for _, entry := range (catalog.Catalog{}).For(bandit) {
-			x := Experiment{Name: "visitors", Policy: experiment.Policy{Policy: entry.Name},
+			x := Experiment{Name: "visitors", Policy: experiment.LivePolicy{Policy: entry.Name},
 				Unit: experiment.Unit{Of: "visit"}, Window: visitWindow * visitEvery, Free: true, Floor: floor,
 				Horizon: 100_000}
 			if x.Budget = (privacy.Pure{Epsilon: 1}); entry.Meets(x.Budget) != nil {
@@ -350,7 +350,7 @@ func BenchmarkDay(b *testing.B) {
 	means := slices.Repeat([]float64{0.1}, 10)
 	means[3] = 0.12
 	laws := bernoullis(b, means...)
-	decl := Experiment{Name: "day", Policy: experiment.Policy{Policy: "dp-klucb"},
+	decl := Experiment{Name: "day", Policy: experiment.LivePolicy{Policy: "dp-klucb"},
 		Budget: privacy.Pure{Epsilon: 1}, Unit: experiment.Unit{Of: "visit"},
 		Window: window * time.Second, Free: true}
 	for a := range means {

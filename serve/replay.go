@@ -78,7 +78,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	if h.Live != transcriptVersion {
 		return nil, fmt.Errorf("%w: its version is %d, must be %d", ErrTranscript, h.Live, transcriptVersion)
 	}
-	decl, err := experiment.Reader{Catalog: known}.ParseLive("declaration", h.Declaration)
+	decl, err := experiment.LiveReader{Catalog: known}.ParseLive("declaration", h.Declaration)
 	if err == nil {
 		err = decl.Check()
 	}

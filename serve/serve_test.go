@@ -30,7 +30,7 @@ floor: 0.1
 
 func parse(t testing.TB, text string) Experiment {
 	t.Helper()
-	x, err := experiment.Reader{}.ParseLive("shop.yaml", []byte(text))
+	x, err := experiment.LiveReader{}.ParseLive("shop.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func hashOfCoins(seed [16]byte) string {
 
 // declared is what the first line declares, held against what is stored beside it.
 func (x *live) declared(h header) (*Experiment, error) {
-	decl, err := experiment.Reader{Catalog: x.decl.Catalog}.ParseLive("declaration", h.Declaration)
+	decl, err := experiment.LiveReader{Catalog: x.decl.Catalog}.ParseLive("declaration", h.Declaration)
 	switch {
 	case h.Live != transcriptVersion:
 		return nil, fmt.Errorf("its version is %d, must be %d", h.Live, transcriptVersion)

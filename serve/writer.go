@@ -477,7 +477,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if err := json.Unmarshal(in.Data, &r); err != nil {
 		return nil, err
 	}
-	decl, err := experiment.Reader{Catalog: e.cfg.Catalog}.ParseLive(in.Name, r.Declaration)
+	decl, err := experiment.LiveReader{Catalog: e.cfg.Catalog}.ParseLive(in.Name, r.Declaration)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestCohorts(t *testing.T) {
 		Cohorts: &serve.Cohorts{Hub: hub, Address: l.Addr().String(),
 			Round: time.Minute}})
 	defer s.Engine.Close()
-	decl, err := experiment.Reader{}.ParseLive("shop.yaml", []byte(shop))
+	decl, err := experiment.LiveReader{}.ParseLive("shop.yaml", []byte(shop))
 	if err != nil {
 		t.Fatal(err)
 	}

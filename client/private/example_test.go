@@ -14,7 +14,7 @@ import (
 // A program that has the declaration asks a service for an arm, and has what came of it reported at
 // its time. It holds what the service says against the declaration.
 func Example() {
-	declared, err := experiment.Reader{}.ParseLive("shop.yaml", []byte(text+"trust: local\n"))
+	declared, err := experiment.LiveReader{}.ParseLive("shop.yaml", []byte(text+"trust: local\n"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -38,7 +38,7 @@ sticky: false
 
 func parse(t testing.TB, text string) *experiment.Live {
 	t.Helper()
-	x, err := experiment.Reader{}.ParseLive("test", []byte(text))
+	x, err := experiment.LiveReader{}.ParseLive("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	x, err := experiment.Reader{}.ParseLive(args[0], text)
+	x, err := experiment.LiveReader{}.ParseLive(args[0], text)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func declaration(t *testing.T) string {
 
 func parse(t *testing.T, text string) *experiment.Live {
 	t.Helper()
-	x, err := experiment.Reader{}.ParseLive("shop.yaml", []byte(text))
+	x, err := experiment.LiveReader{}.ParseLive("shop.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

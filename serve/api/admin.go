@@ -177,7 +177,7 @@ func (f *front) create(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := experiment.Reader{Catalog: f.Catalog}.ParseLive("declaration", data)
+	x, err := experiment.LiveReader{Catalog: f.Catalog}.ParseLive("declaration", data)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func TestFirstBatch(t *testing.T) {
 // Whatever can be declared can be changed, or is refused with the reason.
 func TestChangeKnowsAllKeys(t *testing.T) {
 	w := shopOpen(t)
-	text, err := experiment.Reader{}.LiveSchema()
+	text, err := experiment.LiveReader{}.LiveSchema()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -318,7 +318,7 @@ func TestEventsEnd(t *testing.T) {
 
 func mustParse(t *testing.T, text string) *serve.Experiment {
 	t.Helper()
-	x, err := experiment.Reader{}.ParseLive("shop", []byte(text))
+	x, err := experiment.LiveReader{}.ParseLive("shop", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

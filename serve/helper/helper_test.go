@@ -27,7 +27,7 @@ var secret = bytes.Repeat([]byte{7}, dap.SecretSize)
 
 func declared(t testing.TB, name string, key dap.Config, grid int) *experiment.Live {
 	t.Helper()
-	l, err := experiment.Reader{}.ParseLive("test.yaml", fmt.Appendf(nil, `name: %s
+	l, err := experiment.LiveReader{}.ParseLive("test.yaml", fmt.Appendf(nil, `name: %s
 arms: [a, b]
 policy: {policy: dp-klucb-j}
 budget: {epsilon: 1}

@@ -42,7 +42,7 @@ floor: 0.2
 // frontInfo is how such an experiment is after 80 released decisions of 100.
 func frontInfo(t *testing.T) serve.Info {
 	t.Helper()
-	x, err := experiment.Reader{}.ParseLive("front", []byte(front))
+	x, err := experiment.LiveReader{}.ParseLive("front", []byte(front))
 	if err == nil {
 		err = x.Check()
 	}
@@ -195,7 +195,7 @@ func TestContextsLive(t *testing.T) {
 		}
 		defer e.Close()
 		// Without a range of rewards, which is [0,1] then.
-		x, err := experiment.Reader{}.ParseLive("front", []byte(strings.Replace(front,
+		x, err := experiment.LiveReader{}.ParseLive("front", []byte(strings.Replace(front,
 			"reward: {range: [-1, 1], default: -1}\n", "", 1)))
 		if err == nil {
 			err = e.Create(t.Context(), *x)
@@ -284,7 +284,7 @@ func TestJointLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		x, err := experiment.Reader{}.ParseLive("clinic", []byte(`
+		x, err := experiment.LiveReader{}.ParseLive("clinic", []byte(`
 name: clinic
 contextual:
   context: {risk: {range: [0, 1], cross_only: true}}

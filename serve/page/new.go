@@ -138,7 +138,7 @@ func (p *Pages) declared(in url.Values) (n NewForm, x *experiment.Live, err erro
 		}
 		n.Text = textOf(n.Fields)
 	}
-	x, err = experiment.Reader{Catalog: p.cfg.Catalog}.ParseLive("declaration", []byte(n.Text))
+	x, err = experiment.LiveReader{Catalog: p.cfg.Catalog}.ParseLive("declaration", []byte(n.Text))
 	if err == nil {
 		err = x.Check()
 	}

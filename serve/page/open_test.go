@@ -19,7 +19,7 @@ func TestPagesAreLeftForKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	x, err := experiment.Reader{}.ParseLive("declaration", []byte("name: shop\narms: [{name: red}, {name: blue}]\n"+
+	x, err := experiment.LiveReader{}.ParseLive("declaration", []byte("name: shop\narms: [{name: red}, {name: blue}]\n"+
 		"policy: {policy: dp-klucb}\nbudget: {epsilon: 1}\nunit: {of: person, assignments: 1}\n"+
 		"reward: {range: [0, 1], default: 0}\nwindow: 1m\npublic: true\n"))
 	if err == nil {

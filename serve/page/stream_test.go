@@ -29,7 +29,7 @@ func pagesOf(t *testing.T) (*Pages, *serve.Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := experiment.Reader{}.ParseLive("shop", []byte(shop))
+	x, err := experiment.LiveReader{}.ParseLive("shop", []byte(shop))
 	if err == nil {
 		err = e.Create(t.Context(), *x)
 	}

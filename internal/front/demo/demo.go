@@ -43,7 +43,7 @@ const (
 
 // Start creates and starts the experiment.
 func Start(ctx context.Context, e *serve.Engine) error {
-	x, err := experiment.Reader{}.ParseLive(Name, []byte(declaration))
+	x, err := experiment.LiveReader{}.ParseLive(Name, []byte(declaration))
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func Run(ctx context.Context, cfg Config) (_ []Figure, err error) {
 		return nil, err
 	}
 	for _, name := range []string{"free", "sticky", "ofrep"} {
-		x, err := experiment.Reader{}.ParseLive("load", fmt.Appendf(nil, declaration, name, name != "free"))
+		x, err := experiment.LiveReader{}.ParseLive("load", fmt.Appendf(nil, declaration, name, name != "free"))
 		if err != nil {
 			return nil, err
 		}

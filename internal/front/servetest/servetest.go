@@ -75,7 +75,7 @@ func (s *Service) Key(scopes serve.Scope) string {
 // Start creates and starts the experiment of a declaration.
 func (s *Service) Start(declaration string) {
 	s.t.Helper()
-	x, err := experiment.Reader{}.ParseLive("test", []byte(declaration))
+	x, err := experiment.LiveReader{}.ParseLive("test", []byte(declaration))
 	if err == nil {
 		err = s.Engine.Create(s.t.Context(), *x)
 	}
