@@ -501,8 +501,11 @@ func (d *decoder) json(n ast.Node, field string) (any, error) {
 }
 
 func (l *Live) fail(field, format string, args ...any) error {
-	return l.src.wrap(field, fmt.Errorf(format, args...))
+	return l.Wrap(field, fmt.Errorf(format, args...))
 }
+
+// Wrap places an error at a field, where the file has it.
+func (l *Live) Wrap(field string, err error) error { return l.src.wrap(field, err) }
 
 // Check says what is wrong with the experiment, field by field: nil, or an Error. What it lets pass
 // can be played live (play.Admit) with the guarantee that Budget says.

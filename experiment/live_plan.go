@@ -372,7 +372,7 @@ func (p *livePlan) budgets() error {
 func (p *livePlan) entry() (catalog.Entry, catalog.Params, error) {
 	e, err := p.Live.Catalog.Find(p.Live.bandit(), p.Live.Policy.Policy)
 	if err != nil {
-		return e, nil, p.Live.src.wrap("policy", err)
+		return e, nil, p.Live.Wrap("policy", err)
 	}
 	params, err := e.Complete(p.Live.Policy.Params)
 	return e, params, err

@@ -486,11 +486,11 @@ func (p *contextualPlan) policy(b privacy.Budget, s setting, dim int) (sim.LateP
 	}
 	entry, err := l.Catalog.Find(catalog.BanditContextual, l.Policy.Policy)
 	if err != nil {
-		return nil, l.src.wrap("policy", err)
+		return nil, l.Wrap("policy", err)
 	}
 	params, err := l.contextualParams(entry, s.fields.Norm())
 	if err != nil {
-		return nil, l.src.wrap("policy", err)
+		return nil, l.Wrap("policy", err)
 	}
 	for name, x := range s.params {
 		params[name] = x
@@ -498,7 +498,7 @@ func (p *contextualPlan) policy(b privacy.Budget, s setting, dim int) (sim.LateP
 	pol, err := entry.NewContextual(catalog.ContextualSetting{Dim: dim, Arms: p.out.Actions,
 		Horizon: s.rounds, Budget: each, Coins: zeroCoins{}}, params)
 	if err != nil {
-		return nil, l.src.wrap("policy", err)
+		return nil, l.Wrap("policy", err)
 	}
 	late, ok := pol.(sim.LatePolicy)
 	if !ok {

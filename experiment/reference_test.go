@@ -142,24 +142,3 @@ func TestEveryKeyHasItsMeaning(t *testing.T) {
 		}
 	}
 }
-
-// The page of live experiments names every key that they have.
-func TestLiveKeysAreOnTheirPage(t *testing.T) {
-	page, err := os.ReadFile("../docs/serve.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range liveKeys(catalog.Catalog{}, catalog.BanditIdentify) {
-		if !regexp.MustCompile("(?m)^\\|[^|]*`" + k.name + "`[^|]*\\|").Match(page) {
-			t.Errorf("docs/serve.md has no row for the key %s", k.name)
-		}
-	}
-	if page, err = os.ReadFile("../docs/contextual.md"); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range slices.Concat(names(contextualKeys()), names(featureKeys())) {
-		if !regexp.MustCompile("(?m)^\\|[^|]*`" + name + "[`:][^|]*\\|").Match(page) {
-			t.Errorf("docs/contextual.md has no row for the key %s", name)
-		}
-	}
-}
