@@ -77,7 +77,7 @@ func only() form[map[string][]string] {
 				for i, v := range of[name] {
 					values[i] = v
 				}
-				out = append(out, field{name, values})
+				out = append(out, fieldOf(name, values))
 			}
 			return out, nil
 		},

@@ -24,6 +24,9 @@ type field struct {
 	value any
 }
 
+// fieldOf is a field.
+func fieldOf(key string, value any) field { return field{key, value} }
+
 func list[T any](x []T) []any {
 	out := make([]any, len(x))
 	for i, v := range x {

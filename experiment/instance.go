@@ -362,7 +362,7 @@ func meansKey() key[Instance] {
 		},
 		given: func(in *Instance) bool { return in.Means != nil },
 		value: func(in *Instance) (any, error) {
-			return []field{{"uniform", list([]float64{in.Means.Lo, in.Means.Hi})}}, nil
+			return []field{fieldOf("uniform", list([]float64{in.Means.Lo, in.Means.Hi}))}, nil
 		},
 	}
 }

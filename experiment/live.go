@@ -221,7 +221,7 @@ func liveKeys(known catalog.Catalog, bandit string) []key[Live] {
 			(*decoder).text), func(l *Live) *string { return &l.Name }, "name of the experiment").must(),
 		keyOf("description", text(), func(l *Live) *string { return &l.Description }, ""),
 		always("arms", many(form[LiveArm]{read: (*decoder).liveArm,
-			write:  func(a LiveArm) (any, error) { return []field{{"name", a.Name}, {"value", a.Value}}, nil },
+			write:  func(a LiveArm) (any, error) { return []field{fieldOf("name", a.Name), fieldOf("value", a.Value)}, nil },
 			schema: liveArmSchema}, object{"minItems": 2, "maxItems": maxLiveArms}),
 			func(l *Live) *[]LiveArm { return &l.Arms }, "what decisions give").must(),
 		always("policy", livePolicy(known, bandit), func(l *Live) *LivePolicy { return &l.Policy },

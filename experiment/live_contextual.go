@@ -195,7 +195,7 @@ func featureList() form[[]feature.Feature] {
 				if err != nil {
 					return nil, err
 				}
-				out = append(out, field{f.Name, v})
+				out = append(out, fieldOf(f.Name, v))
 			}
 			return out, nil
 		},
@@ -253,7 +253,7 @@ func liveRuleKeys() []key[LiveRule] {
 			given: func(*LiveRule) bool { return true },
 			value: func(r *LiveRule) (any, error) {
 				if r.Play == "" {
-					return []field{{"id", r.ID}}, nil
+					return []field{fieldOf("id", r.ID)}, nil
 				}
 				return r.Play, nil
 			}},

@@ -35,6 +35,33 @@ window: 10m
 floor: 0.1
 `
 
+const plannedClinic = `name: clinic
+contextual:
+  context:
+    pain: {range: [0, 10]}
+  action:
+    kind: {values: [rest, walk, call]}
+  cross:
+    - {of: [pain, kind]}
+  actions: 3
+  protect: joint
+policy: {policy: lin-ucb, leaf: 50, greed: 1}
+horizon: 50_000
+budget: {rho: 1}
+unit: {of: person}
+reward: {range: [0, 1], default: 0}
+window: 24h
+floor: 0.2
+`
+
+// Of contexts that are private there is no plan, and the error says who knows more.
+func TestNoPlanOfJoint(t *testing.T) {
+	_, err := LivePlan{Live: liveOf(t, plannedClinic)}.RunContextual(t.Context())
+	if !errors.Is(err, ErrLivePlan) || !strings.Contains(err.Error(), "sotto validate says") {
+		t.Errorf("%v", err)
+	}
+}
+
 // simulates leaves out, under the race detector, what is long and has no other goroutines than
 // TestContextualPlanRepeats has.
 func simulates(t *testing.T) {

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/secagg/dap"
 )
 
 const planned = `
@@ -176,7 +178,11 @@ func TestLivePlanOfGatheredRewards(t *testing.T) {
 			}
 			return f.Rows[0], *f.Central
 		}
-		two, central := ask("trust: two-server\nhelper: {url: https://a.example, key: " + helperKey + "}\n")
+		key, err := dap.DeriveKey(bytes.Repeat([]byte{1}, 32), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, central := ask("trust: two-server\nhelper: {url: https://a.example, key: " + key.Config().String() + "}\n")
 		local, again := ask("trust: local\n")
 		if fmt.Sprint(central) != fmt.Sprint(again) {
 			t.Errorf("%s: central is %+v, and again %+v", c.policy, central, again)

@@ -53,24 +53,24 @@ func valueOf(a experiment.LiveArm) json.RawMessage {
 
 // armsConfig is a play of what was declared, but for its epoch, and how its rule says its answer,
 // nil if it gives none.
-func armsConfig(decl *Experiment, coins policy.Coins) (_ play.Config, answer func() int, _ error) {
-	p, err := decl.NewPolicy(coins)
+func armsConfig(x *Experiment, coins policy.Coins) (_ play.Config, answer func() int, _ error) {
+	p, err := x.NewPolicy(coins)
 	if err != nil {
 		return play.Config{}, nil, err
 	}
 	if rule, ok := p.(identify.Identifier); ok {
 		answer = rule.Answer
 	}
-	cfg := play.Config{Policy: p, Arms: len(decl.Arms), Lo: decl.Lo, Hi: decl.Hi, Default: decl.Default,
-		Window: decl.Window.Milliseconds(), Drop: decl.Missing == experiment.MissingDrop,
-		Gathering: decl.Gathering()}
-	if cfg.Take, err = decl.Take(); err != nil {
+	cfg := play.Config{Policy: p, Arms: len(x.Arms), Lo: x.Lo, Hi: x.Hi, Default: x.Default,
+		Window: x.Window.Milliseconds(), Drop: x.Missing == experiment.MissingDrop,
+		Gathering: x.Gathering()}
+	if cfg.Take, err = x.Take(); err != nil {
 		return play.Config{}, nil, err
 	}
-	if cfg.Metrics, err = decl.PlayMetrics(); err != nil {
+	if cfg.Metrics, err = x.PlayMetrics(); err != nil {
 		return play.Config{}, nil, err
 	}
-	cfg.Ledger, err = caps(decl)
+	cfg.Ledger, err = caps(x)
 	return cfg, answer, err
 }
 

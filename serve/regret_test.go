@@ -350,13 +350,13 @@ func BenchmarkDay(b *testing.B) {
 	means := slices.Repeat([]float64{0.1}, 10)
 	means[3] = 0.12
 	laws := bernoullis(b, means...)
-	decl := Experiment{Name: "day", Policy: experiment.LivePolicy{Policy: "dp-klucb"},
+	x := Experiment{Name: "day", Policy: experiment.LivePolicy{Policy: "dp-klucb"},
 		Budget: privacy.Pure{Epsilon: 1}, Unit: experiment.Unit{Of: "visit"},
 		Window: window * time.Second, Free: true}
 	for a := range means {
-		decl.Arms = append(decl.Arms, experiment.LiveArm{Name: fmt.Sprint("arm ", a)})
+		x.Arms = append(x.Arms, experiment.LiveArm{Name: fmt.Sprint("arm ", a)})
 	}
-	v := visitors{decl: decl, laws: laws, most: int(most)}
+	v := visitors{decl: x, laws: laws, most: int(most)}
 	var regret float64
 	for b.Loop() {
 		v.rewards = noise.Key{Seed: 5, Role: noise.RoleReward}.Fast(len(laws))

@@ -79,28 +79,28 @@ func (g *Gain) Text() string {
 
 // contextsOf is nil where there are arms.
 func contextsOf(info serve.Info) *Contexts {
-	decl, of := info.Experiment, info.Contextual
-	if decl.Contextual == nil || of == nil {
+	x, of := info.Experiment, info.Contextual
+	if x.Contextual == nil || of == nil {
 		return nil
 	}
-	out := &Contexts{Apprentice: decl.Contextual.Mode == experiment.ModeApprentice,
-		Actions: decl.Contextual.MaxActions(), Dim: of.Dim, Norm: of.Norm, Releases: of.Releases,
+	out := &Contexts{Apprentice: x.Contextual.Mode == experiment.ModeApprentice,
+		Actions: x.Contextual.MaxActions(), Dim: of.Dim, Norm: of.Norm, Releases: of.Releases,
 		Rules: []Rule{}}
-	if out.Protects = rewardsAlone; decl.Contextual.Joint() {
+	if out.Protects = rewardsAlone; x.Contextual.Joint() {
 		out.Protects = contextsToo
 	}
-	risk := (1 - bound.Confidence) / float64(max(1, len(decl.Contextual.Rules)))
-	for i, r := range decl.Contextual.Rules {
+	risk := (1 - bound.Confidence) / float64(max(1, len(x.Contextual.Rules)))
+	for i, r := range x.Contextual.Rules {
 		rule := Rule{Name: r.Name, Plays: playsOf(r), Clip: r.Clip, Budget: fmt.Sprint(r.Budget),
-			Low: decl.MostWeight(r) > r.Clip}
+			Low: x.MostWeight(r) > r.Clip}
 		if i < len(of.Rules) {
 			rule.Released = of.Rules[i].N
 			rule.Estimate, rule.Interval = estimate(of.Rules[i], risk)
 		}
 		out.Rules = append(out.Rules, rule)
 	}
-	_, most := decl.Range()
-	out.Gain = gainOf(out.Rules, decl.Contextual.Rules, most)
+	_, most := x.Range()
+	out.Gain = gainOf(out.Rules, x.Contextual.Rules, most)
 	return out
 }
 
