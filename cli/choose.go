@@ -14,9 +14,10 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/choose"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -204,7 +205,7 @@ func (c *chooseCommand) late(lo, hi float64) (sim.DelayLaw, error) {
 	case c.Delay != "" && d.Window != 0:
 		return d, errors.New("want one of --window and --delay with a number, which is the window")
 	case c.Delay != "":
-		n, err := experiment.ParseCount(c.Delay)
+		n, err := keyed.ParseCount(c.Delay)
 		if err != nil {
 			return d, fmt.Errorf("--delay: %w", err)
 		}
@@ -476,25 +477,25 @@ func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Ans
 		}
 		return command + fmt.Sprintf(" --horizon %d --runs %d --seed %d", q.Horizon, use.Runs, q.Seed)
 	}
-	spec := experiment.Spec{Name: "chosen", Horizon: experiment.Count(q.Horizon),
-		Runs: experiment.Count(use.Runs), Seed: q.Seed, Budgets: []privacy.Budget{q.Budget},
+	spec := experiment.Spec{Name: "chosen", Horizon: keyed.Count(q.Horizon),
+		Runs: keyed.Count(use.Runs), Seed: q.Seed, Budgets: []privacy.Budget{q.Budget},
 		Catalog: q.Catalog, Delay: q.Delay,
 		Lo: q.Lo, Hi: q.Hi,
-		Checkpoints: []experiment.Count{experiment.Count(q.Horizon)},
+		Checkpoints: []keyed.Count{keyed.Count(q.Horizon)},
 		Policies:    []experiment.Policy{{Policy: use.Candidate.Policy, Params: use.Candidate.Params}}}
 	in := experiment.Instance{Name: "world"}
 	switch {
 	case c.CSV != "":
 		in.CSV, in.Columns = c.CSV, c.columns()
 	case c.Prior.Arms > 0:
-		in.Arms = experiment.Count(c.Prior.Arms)
+		in.Arms = keyed.Count(c.Prior.Arms)
 		in.Means = &experiment.Means{Lo: c.Prior.Lo, Hi: c.Prior.Hi, Redraw: true}
 	default:
 		for _, law := range q.Source.(bandit.Fixed).Arms {
 			in.Laws = append(in.Laws, fmt.Sprint(law))
 		}
 		for _, x := range c.Change {
-			in.Changes = append(in.Changes, experiment.Change{From: experiment.Count(x.From), Laws: x.Texts})
+			in.Changes = append(in.Changes, experiment.Change{From: keyed.Count(x.From), Laws: x.Texts})
 		}
 	}
 	spec.Instances = []experiment.Instance{in}

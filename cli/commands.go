@@ -12,8 +12,10 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/build"
+	"github.com/sotto-dp/sotto/lab/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 )
 
 type mergeCommand struct {
@@ -164,7 +166,7 @@ type firstJSON struct {
 }
 
 // contextual says the rest of an experiment with contexts.
-func (c *validateCommand) contextual(s streams, x *experiment.Live, out liveJSON) error {
+func (c *validateCommand) contextual(s streams, x *decl.Experiment, out liveJSON) error {
 	mapper, err := x.Mapper()
 	if err != nil {
 		return err
@@ -185,7 +187,7 @@ func (c *validateCommand) contextual(s streams, x *experiment.Live, out liveJSON
 }
 
 // live says what a live experiment promises.
-func (c *validateCommand) live(s streams, x *experiment.Live) error {
+func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 	if err := x.Check(); err != nil {
 		return err
 	}
@@ -443,7 +445,7 @@ func (c *schemaCommand) Help() string {
 func (c *schemaCommand) Run(s streams) error {
 	write := experiment.Reader{Catalog: s.known}.Schema
 	if c.Of == "live" {
-		write = experiment.LiveReader{Catalog: s.known}.LiveSchema
+		write = decl.Reader{Catalog: s.known}.Schema
 	}
 	b, err := write()
 	if err != nil {
@@ -465,11 +467,11 @@ func (c *versionCommand) Help() string {
 
 func (c *versionCommand) Run(s streams) error {
 	if c.JSON {
-		return printJSON(s, experiment.ThisBuild())
+		return printJSON(s, build.This())
 	}
 	_, err := fmt.Fprintln(s.out, versionText(s))
 	return err
 }
 
 // versionText is the program and the build.
-func versionText(s streams) string { return s.program + " " + experiment.ThisBuild().String() }
+func versionText(s streams) string { return s.program + " " + build.This().String() }

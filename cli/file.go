@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/parquetlog"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/lab/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/logged"
 )
 
@@ -53,7 +55,7 @@ func readLog(path string, s streams, d logged.Dialect, read func(io.Reader) erro
 
 // readAny reads an experiment or a live one; - is standard input. The name is what messages call
 // the file.
-func readAny(path string, s streams) (spec *experiment.Spec, live *experiment.Live, name string,
+func readAny(path string, s streams) (spec *experiment.Spec, live *decl.Experiment, name string,
 	err error) {
 	if name = path; path == "-" {
 		name = "standard input"
@@ -63,12 +65,12 @@ func readAny(path string, s streams) (spec *experiment.Spec, live *experiment.Li
 		return nil, nil, name, err
 	}
 	defer in.Close()
-	data, err := experiment.ReadFile(in, name)
+	data, err := keyed.ReadFile(in, name)
 	if err != nil {
 		return nil, nil, name, err
 	}
-	if (experiment.LiveReader{Catalog: s.known}).IsLive(data) {
-		live, err = experiment.LiveReader{Catalog: s.known}.ParseLive(name, data)
+	if (decl.Reader{Catalog: s.known}).Is(data) {
+		live, err = decl.Reader{Catalog: s.known}.Parse(name, data)
 		return nil, live, name, err
 	}
 	spec, err = experiment.Reader{Catalog: s.known}.Parse(name, data)

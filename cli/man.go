@@ -7,8 +7,7 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/build"
 )
 
 type manCommand struct{}
@@ -29,7 +28,7 @@ func manual(app *kong.Application) string {
 	var m manWriter
 	about, more, _ := strings.Cut(app.Help, "\n\n")
 	m.linef(`.TH %s 1 "" "%[2]s %[3]s" "%[2]s manual"`, roff(strings.ToUpper(app.Name)), roff(app.Name),
-		roff(experiment.ThisBuild().Version))
+		roff(build.This().Version))
 	m.linef(".nh") // a hyphen at the end of a line might be part of a flag
 	m.linef(".SH NAME\n%s \\- %s", roff(app.Name), roff(strings.TrimSuffix(about, ".")))
 	m.linef(".SH SYNOPSIS\n\\fB%s\\fR \\fIcommand\\fR [\\fIarguments\\fR] [\\fIflags\\fR]", roff(app.Name))

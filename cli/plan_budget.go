@@ -10,9 +10,10 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
 type planBudget struct {
@@ -49,8 +50,8 @@ func (c *planBudget) Help() string {
 }
 
 func (c *planBudget) search(s streams) (experiment.BudgetSearch, error) {
-	q := experiment.BudgetSearch{Arms: c.Arms.Texts, Horizon: experiment.Count(c.Horizon),
-		More: c.More.X, From: c.Range.Lo, To: c.Range.Hi, Runs: experiment.Count(c.Runs),
+	q := experiment.BudgetSearch{Arms: c.Arms.Texts, Horizon: keyed.Count(c.Horizon),
+		More: c.More.X, From: c.Range.Lo, To: c.Range.Hi, Runs: keyed.Count(c.Runs),
 		Seed: c.Seed.X, Workers: int(c.Workers), Catalog: s.known}
 	switch {
 	case c.Arms.Set() == c.Gap.Set:

@@ -9,14 +9,15 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/live/plan"
 )
 
 // contextual is Run for an experiment with contexts.
-func (c *planLive) contextual(ctx context.Context, s streams, q experiment.LivePlan) error {
+func (c *planLive) contextual(ctx context.Context, s streams, q plan.Request) error {
 	from := time.Now()
-	q.ContextualProgress = func(r experiment.ContextualRow) {
+	q.ContextualProgress = func(r plan.ContextualRow) {
 		text := budgetText(r.Budget.String())
 		if r.Setting != "" {
 			text += ", " + r.Setting
@@ -25,7 +26,7 @@ func (c *planLive) contextual(ctx context.Context, s streams, q experiment.LiveP
 	}
 	f, err := q.RunContextual(ctx)
 	switch {
-	case errors.Is(err, experiment.ErrLivePlan), errors.Is(err, experiment.ErrSpec):
+	case errors.Is(err, plan.ErrPlan), errors.Is(err, keyed.ErrSpec):
 		return usage(err)
 	case err != nil:
 		return stopped(err)
@@ -35,14 +36,14 @@ func (c *planLive) contextual(ctx context.Context, s streams, q experiment.LiveP
 	return printContextual(s.out, q, f)
 }
 
-func printContextual(out io.Writer, q experiment.LivePlan, f *experiment.ContextualForecast) error {
+func printContextual(out io.Writer, q plan.Request, f *plan.ContextualForecast) error {
 	fmt.Fprintf(out, "%s: %s, d = %d, %s; a uniform choice earns %.4g a decision, the best one %.4g\n",
 		q.Live.Name, f.Policy, f.Dim, report.Several(f.Actions, "action"), f.Uniform, f.Best)
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
 		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
 		report.Several(f.Runs, "run"))
 	w := report.NewColumns(out)
-	line := func(name string, r experiment.ContextualRow) {
+	line := func(name string, r plan.ContextualRow) {
 		enough := "–"
 		if r.Enough >= 0 {
 			enough = twoDigits(r.Enough)
@@ -53,7 +54,7 @@ func printContextual(out io.Writer, q experiment.LivePlan, f *experiment.Context
 	}
 	const head = "d\tfirst release\treleases\treward\twon\tlost\tof reward\tenough"
 	fmt.Fprintln(w, "budget\t"+head)
-	for _, r := range append(append([]experiment.ContextualRow{}, f.Rows...), f.Plain) {
+	for _, r := range append(append([]plan.ContextualRow{}, f.Rows...), f.Plain) {
 		line(budgetText(r.Budget.String()), r)
 	}
 	if err := w.Flush(); err != nil {
@@ -61,7 +62,7 @@ func printContextual(out io.Writer, q experiment.LivePlan, f *experiment.Context
 	}
 	for _, part := range []struct {
 		title, name string
-		rows        []experiment.ContextualRow
+		rows        []plan.ContextualRow
 	}{{"Other parameters", "policy", f.Settings}, {"Smaller maps", "features", f.Smaller}} {
 		if len(part.rows) == 0 {
 			continue
@@ -84,13 +85,13 @@ func printContextual(out io.Writer, q experiment.LivePlan, f *experiment.Context
 	_, err := fmt.Fprintf(out, "\nwon: what decisions earn above uniform ones, of what the best would; "+
 		"lost: the share of it that privacy\ncosts, beside that of the whole reward; enough: decisions from "+
 		"which on lost is less than %.0f %%. Worlds are\ngenerated from the map: all values as often, means "+
-		"linear in the vector, all actions in every decision; yours\nwill differ.\n", 100*experiment.CostShare)
+		"linear in the vector, all actions in every decision; yours\nwill differ.\n", 100*plan.CostShare)
 	return err
 }
 
 // printWon tells what is won as time goes on.
-func printWon(out io.Writer, f *experiment.ContextualForecast) error {
-	rows := append(append([]experiment.ContextualRow{}, f.Rows...), f.Plain)
+func printWon(out io.Writer, f *plan.ContextualForecast) error {
+	rows := append(append([]plan.ContextualRow{}, f.Rows...), f.Plain)
 	if f.Better >= 0 {
 		rows = append(rows, f.Settings[f.Better])
 	}
@@ -175,14 +176,14 @@ type contextualPointJSON struct {
 	All       float64 `json:"won"`
 }
 
-func contextualForecastOf(traffic float64, f *experiment.ContextualForecast) contextualForecastJSON {
+func contextualForecastOf(traffic float64, f *plan.ContextualForecast) contextualForecastJSON {
 	count := func(n int) any {
 		if n < 0 {
 			return nil
 		}
 		return n
 	}
-	row := func(r experiment.ContextualRow) contextualRowJSON {
+	row := func(r plan.ContextualRow) contextualRowJSON {
 		out := contextualRowJSON{Budget: r.Budget.String(), Setting: r.Setting, Dim: r.Dim,
 			FirstRelease: dayOf(r.FirstRelease), Releases: r.Releases, Reward: r.Reward, Won: r.Won,
 			WonSE: r.WonSE, Lost: numberOf(r.Lost), LostReward: numberOf(r.LostReward), Enough: count(r.Enough)}
@@ -191,7 +192,7 @@ func contextualForecastOf(traffic float64, f *experiment.ContextualForecast) con
 		}
 		return out
 	}
-	rows := func(of []experiment.ContextualRow) []contextualRowJSON {
+	rows := func(of []plan.ContextualRow) []contextualRowJSON {
 		out := []contextualRowJSON{}
 		for _, r := range of {
 			out = append(out, row(r))

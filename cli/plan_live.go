@@ -10,9 +10,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/plan"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -67,9 +69,9 @@ the service does not see (trust) has the noise that goes with it, and beside it 
 would be lost if the service were believed.`
 }
 
-func (c *planLive) question(s streams) (experiment.LivePlan, error) {
-	q := experiment.LivePlan{Means: c.Arms.X, Gap: c.Gap.X, Best: c.Best.X, Traffic: c.Traffic.Day,
-		Days: c.Days.X, Runs: experiment.Count(c.Runs), Seed: c.Seed.X, Workers: int(c.Workers)}
+func (c *planLive) question(s streams) (plan.Request, error) {
+	q := plan.Request{Means: c.Arms.X, Gap: c.Gap.X, Best: c.Best.X, Traffic: c.Traffic.Day,
+		Days: c.Days.X, Runs: keyed.Count(c.Runs), Seed: c.Seed.X, Workers: int(c.Workers)}
 	switch {
 	case (c.Arms.X != nil) == c.Gap.Set:
 		return q, errors.New("want one of --arms and --gap")
@@ -110,7 +112,7 @@ func (c *planLive) Run(ctx context.Context, s streams) error {
 		return usage(err)
 	}
 	from := time.Now()
-	q.Progress = func(r experiment.LiveRow) {
+	q.Progress = func(r plan.Row) {
 		fmt.Fprintf(s.err, "%s  [%s]\n", liveRowText(r), time.Since(from).Round(100*time.Millisecond))
 	}
 	if q.Live.Contextual != nil {
@@ -118,7 +120,7 @@ func (c *planLive) Run(ctx context.Context, s streams) error {
 	}
 	f, err := q.Run(ctx)
 	switch {
-	case errors.Is(err, experiment.ErrLivePlan), errors.Is(err, experiment.ErrSpec):
+	case errors.Is(err, plan.ErrPlan), errors.Is(err, keyed.ErrSpec):
 		return usage(err)
 	case err != nil:
 		return stopped(err)
@@ -128,7 +130,7 @@ func (c *planLive) Run(ctx context.Context, s streams) error {
 	return printForecast(s.out, q, f)
 }
 
-func liveRowText(r experiment.LiveRow) string {
+func liveRowText(r plan.Row) string {
 	text := budgetText(r.Budget.String())
 	if r.First > 0 {
 		text += fmt.Sprintf(", first: %d", r.First)
@@ -154,8 +156,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%.3g s", d.Seconds())
 }
 
-func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForecast) error {
-	rows := append(append([]experiment.LiveRow{}, f.Rows...), f.Plain)
+func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
+	rows := append(append([]plan.Row{}, f.Rows...), f.Plain)
 	fmt.Fprintf(out, "%s: %s, %s\n", q.Live.Name, f.Policy, f.Arms)
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
 		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
@@ -166,7 +168,7 @@ func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForec
 		known = "answer\tmean\t90 %\tno answer\twrong"
 	}
 	fmt.Fprintf(w, "budget\tfirst release\t%s\tlost rewards\tuniform\t× none\n", known)
-	line := func(name string, r experiment.LiveRow) {
+	line := func(name string, r plan.Row) {
 		times := "–"
 		if f.Plain.Regret > 0 {
 			times = fmt.Sprintf("%.2f", r.Regret/f.Plain.Regret)
@@ -239,7 +241,7 @@ func printForecast(out io.Writer, q experiment.LivePlan, f *experiment.LiveForec
 }
 
 // printDates tells of the declared budget when things will be, from the declared start on.
-func printDates(out io.Writer, l experiment.Live, f *experiment.LiveForecast) {
+func printDates(out io.Writer, l decl.Experiment, f *plan.Forecast) {
 	date := func(d time.Duration) string {
 		if d < 0 {
 			return "not by " + l.Start.Add(f.Period).UTC().Format(time.DateOnly)
@@ -263,7 +265,7 @@ func printDates(out io.Writer, l experiment.Live, f *experiment.LiveForecast) {
 func percent(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of)) }
 
 // printCourse tells which share the best arm has as time goes on.
-func printCourse(out io.Writer, rows []experiment.LiveRow) error {
+func printCourse(out io.Writer, rows []plan.Row) error {
 	w := report.NewColumns(out)
 	fmt.Fprintln(out, "\nDecisions for the best arm, just before")
 	var at []int
@@ -288,10 +290,10 @@ func printCourse(out io.Writer, rows []experiment.LiveRow) error {
 	return w.Flush()
 }
 
-func notesOfForecast(out io.Writer, f *experiment.LiveForecast) error {
+func notesOfForecast(out io.Writer, f *plan.Forecast) error {
 	what := fmt.Sprintf("leader known: the best arm has from then on %.0f %% of the decisions "+
 		"that the floor leaves "+
-		"free; median and 90 %% of the runs", 100*experiment.KnownShare)
+		"free; median and 90 %% of the runs", 100*plan.KnownShare)
 	if f.Stops {
 		what = "answer: when the rule has stopped; median, mean ± standard error and 90 % of the runs"
 	}
@@ -363,8 +365,8 @@ func numberOf(x float64) any {
 	return x
 }
 
-func forecastOf(traffic float64, f *experiment.LiveForecast) forecastJSON {
-	row := func(r experiment.LiveRow) liveRowJSON {
+func forecastOf(traffic float64, f *plan.Forecast) forecastJSON {
+	row := func(r plan.Row) liveRowJSON {
 		out := liveRowJSON{r.Budget.String(), r.First, dayOf(r.FirstRelease), dayOf(r.KnownMedian),
 			dayOf(r.Known90),
 			numberOf(r.KnownMean), numberOf(r.KnownSE), r.Unknown, r.Wrong, r.Regret, r.RegretSE, r.Uniform,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/sotto-dp/sotto/live/decl"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sotto-dp/sotto/experiment"
 )
 
 const liveTrialYAML = `name: pills
@@ -228,7 +227,7 @@ func write(t *testing.T, file, text string) {
 
 // What an intervals' table rests on is said under it, and is nothing of most experiments.
 func TestReplaySaysTheCondition(t *testing.T) {
-	for _, x := range []experiment.Live{{}, {Missing: experiment.MissingDrop}} {
+	for _, x := range []decl.Experiment{{}, {Missing: decl.MissingDrop}} {
 		var out bytes.Buffer
 		if err := printReplayed(&out, replayedJSON{Condition: x.IntervalCondition()}); err != nil {
 			t.Fatal(err)

@@ -11,8 +11,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/build"
 	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -144,7 +145,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 
 // complete says whether a directory holds all that the plan would play, by this program.
 func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
-	return !m.Finished.IsZero() && m.Shard == nil && m.Plays(plan) && m.Build == experiment.ThisBuild()
+	return !m.Finished.IsZero() && m.Shard == nil && m.Plays(plan) && m.Build == build.This()
 }
 
 // show writes the figures and the page, prints the table, and says where everything is.

@@ -18,9 +18,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/demo"
 	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/api"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -235,7 +235,7 @@ func (c *serveCommand) newUnits() float64 {
 const shownOnce = "the admin key, shown this once: %s\n"
 
 // later does what is done at the start, when another process does not write any more.
-func (c *serveCommand) later(ctx context.Context, e *serve.Engine, declared []*experiment.Live, s streams,
+func (c *serveCommand) later(ctx context.Context, e *serve.Engine, declared []*decl.Experiment, s streams,
 	log *slog.Logger) {
 	if e.Lead(ctx) != nil {
 		return
@@ -314,7 +314,7 @@ func (c *serveCommand) advertise(listens string) (string, error) {
 }
 
 // check says what is wrong with the flags and with the experiments that they name.
-func (c *serveCommand) check(s streams) ([]*experiment.Live, error) {
+func (c *serveCommand) check(s streams) ([]*decl.Experiment, error) {
 	for _, only := range []struct {
 		flag  string
 		given bool

@@ -13,12 +13,12 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 )
 
 // readDeclared reads the live experiments of a directory, and checks all of them.
-func readDeclared(known catalog.Catalog, dir string) (out []*experiment.Live, err error) {
+func readDeclared(known catalog.Catalog, dir string) (out []*decl.Experiment, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, usagef("--experiments: %w", err)
@@ -33,7 +33,7 @@ func readDeclared(known catalog.Catalog, dir string) (out []*experiment.Live, er
 		if err != nil {
 			return nil, usagef("--experiments: %w", err)
 		}
-		x, err := experiment.LiveReader{Catalog: known}.ParseLive(path, data)
+		x, err := decl.Reader{Catalog: known}.Parse(path, data)
 		if err == nil {
 			err = x.Check()
 		}
@@ -55,8 +55,8 @@ var changeable = []string{"end", "floor", "window"}
 
 // declare makes and starts the experiments that are new, and has those that run changed to what
 // their files say, where that may be. What may not change is an error, and then nothing is made.
-func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out io.Writer) error {
-	var fresh, other []*experiment.Live
+func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out io.Writer) error {
+	var fresh, other []*decl.Experiment
 	for _, x := range all {
 		is, err := e.Get(ctx, x.Name)
 		if errors.Is(err, serve.ErrNotFound) {
@@ -111,9 +111,9 @@ func declare(ctx context.Context, e *serve.Engine, all []*experiment.Live, out i
 }
 
 // differs are the keys in which two declarations differ, in their normal form.
-func differs(a, b *experiment.Live) (keys []string, err error) {
+func differs(a, b *decl.Experiment) (keys []string, err error) {
 	var of [2]map[string]json.RawMessage
-	for i, x := range []*experiment.Live{a, b} {
+	for i, x := range []*decl.Experiment{a, b} {
 		text, err := x.JSON()
 		if err != nil {
 			return nil, err

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/client/browser"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/api"
 	"github.com/sotto-dp/sotto/serve/helper"
@@ -113,7 +113,7 @@ func (c *serveCommand) help(ctx context.Context, s streams) (err error) {
 }
 
 // readTask reads the declaration of an experiment that a helper takes part in.
-func readTask(s streams, path string) (*experiment.Live, error) {
+func readTask(s streams, path string) (*decl.Experiment, error) {
 	_, l, _, err := readAny(path, s)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -128,7 +128,7 @@ func readTask(s streams, path string) (*experiment.Live, error) {
 
 // helperSecrets are what a leader and the helpers of its experiments share, by the experiments' names.
 // Those that are declared beside it must have theirs.
-func (c *serveCommand) helperSecrets(declared []*experiment.Live) (map[string][]byte, error) {
+func (c *serveCommand) helperSecrets(declared []*decl.Experiment) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, given := range c.HelperSecret {
 		name, path, ok := strings.Cut(given, "=")

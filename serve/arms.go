@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
@@ -32,7 +32,7 @@ func newArms(x *live) *arms {
 	for _, a := range x.decl.Arms {
 		g.values = append(g.values, valueOf(a))
 	}
-	g.fallback = max(0, slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool {
+	g.fallback = max(0, slices.IndexFunc(x.decl.Arms, func(a decl.Arm) bool {
 		return a.Name == x.decl.Fallback
 	}))
 	for range x.decl.Metrics {
@@ -43,7 +43,7 @@ func newArms(x *live) *arms {
 
 // valueOf is what who is given an arm is shown: its name, if none was declared. A visitor who was
 // shown something else, such as a default of the caller's, would be counted for this arm all the same.
-func valueOf(a experiment.LiveArm) json.RawMessage {
+func valueOf(a decl.Arm) json.RawMessage {
 	if len(a.Value) > 0 && string(a.Value) != "null" {
 		return a.Value
 	}
@@ -62,7 +62,7 @@ func armsConfig(x *Experiment, coins policy.Coins) (_ play.Config, answer func()
 		answer = rule.Answer
 	}
 	cfg := play.Config{Policy: p, Arms: len(x.Arms), Lo: x.Lo, Hi: x.Hi, Default: x.Default,
-		Window: x.Window.Milliseconds(), Drop: x.Missing == experiment.MissingDrop,
+		Window: x.Window.Milliseconds(), Drop: x.Missing == decl.MissingDrop,
 		Gathering: x.Gathering()}
 	if cfg.Take, err = x.Take(); err != nil {
 		return play.Config{}, nil, err
@@ -138,7 +138,7 @@ func (g *arms) read(all []store.Arm) {
 func (g *arms) decide(ask Ask, now int64) (Decision, error) {
 	x, unit := g.x, ask.Unit
 	if ask.Force != "" {
-		arm := slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool { return a.Name == ask.Force })
+		arm := slices.IndexFunc(x.decl.Arms, func(a decl.Arm) bool { return a.Name == ask.Force })
 		if arm < 0 {
 			return Decision{}, ErrForce
 		}
@@ -322,7 +322,7 @@ func (g *arms) kept(name string) (int, error) {
 	if name == "" {
 		return g.instead(), nil
 	}
-	keep := slices.IndexFunc(g.x.decl.Arms, func(a experiment.LiveArm) bool { return a.Name == name })
+	keep := slices.IndexFunc(g.x.decl.Arms, func(a decl.Arm) bool { return a.Name == name })
 	switch {
 	case keep < 0:
 		return 0, fieldError("arm", "is %q, must be one of the experiment's arms", clip(name))

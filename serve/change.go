@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 )
@@ -106,17 +107,17 @@ func (e *Engine) TakeOff(ctx context.Context, name, arm string) error {
 }
 
 func fieldError(field, format string, args ...any) error {
-	return &experiment.Error{Field: field, Err: fmt.Errorf(format, args...)}
+	return &keyed.Error{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
 // placeless is an error about a declaration that was changed: without the place in the text that
 // declared it, where something else is written.
 func placeless(err error) error {
-	var of *experiment.Error
+	var of *keyed.Error
 	if !errors.As(err, &of) {
 		return err
 	}
-	return &experiment.Error{Field: of.Field, Err: of.Err}
+	return &keyed.Error{Field: of.Field, Err: of.Err}
 }
 
 // change notes what is to be changed.
@@ -172,7 +173,7 @@ func (g *arms) off(names []string) (arms []int, err error) {
 		}
 	}
 	for i, name := range names {
-		a := slices.IndexFunc(x.decl.Arms, func(a experiment.LiveArm) bool { return a.Name == name })
+		a := slices.IndexFunc(x.decl.Arms, func(a decl.Arm) bool { return a.Name == name })
 		at := fmt.Sprintf("off[%d]", i)
 		_, drops := p.(play.Dropper)
 		switch {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -114,7 +114,7 @@ func TestStartAfterTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Add(time.Hour)
-	var in *experiment.Error
+	var in *keyed.Error
 	if err := e.Start(t.Context(), "shop"); !errors.As(err, &in) || in.Field != "end" {
 		t.Errorf("started after its end: %v", err)
 	}
@@ -151,7 +151,7 @@ func TestChangeErrors(t *testing.T) {
 		if bad2.Floor == nil {
 			bad2.Floor = &good // which does not change either
 		}
-		var of *experiment.Error
+		var of *keyed.Error
 		err := e.Change(t.Context(), "shop", bad2)
 		if !errors.As(err, &of) || of.Field != field {
 			t.Errorf("%s: %v, want an error of %s", state, err, field)

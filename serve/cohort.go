@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/aggregate"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -46,7 +46,7 @@ type Cohorts struct {
 // and from who is in a session it computes the rest itself: who is told other terms later
 // shares no masks.
 type CohortTask struct {
-	Terms  experiment.LiveCohort
+	Terms  decl.Cohort
 	Server ed25519.PublicKey // of all sessions of the experiment
 	Next   time.Duration     // from now, to the first session that its decision may be in
 	Round  time.Duration     // of a session, at most
@@ -115,7 +115,7 @@ type cohorts struct {
 	e       *Engine
 	x       *live // to be found by: its state is read and written by the writer alone
 	name    string
-	terms   experiment.LiveCohort
+	terms   decl.Cohort
 	of      aggregate.Cohort
 	standIn int64 // the default, in steps
 	key     ed25519.PrivateKey
@@ -284,9 +284,9 @@ func (g *cohorts) gather(ctx context.Context, of slot) (gathered, error) {
 	switch {
 	case s.Asked:
 		return g.give(ctx, of.Taken, reports, "its session was interrupted when messages may have left")
-	case len(keys) > experiment.MaxCohort:
+	case len(keys) > decl.MaxCohort:
 		return g.give(ctx, of.Taken, reports, fmt.Sprintf("%d registered, at most %d can",
-			len(keys), experiment.MaxCohort))
+			len(keys), decl.MaxCohort))
 	case s.Tries >= int(g.terms.Tries):
 		return g.give(ctx, of.Taken, reports, fmt.Sprintf("too few came, %d times", s.Tries))
 	}
@@ -355,7 +355,7 @@ func failureOf(err error) string {
 
 // give applies the rule: no sum is opened.
 func (g *cohorts) give(ctx context.Context, of play.Taken, reports int, why string) (gathered, error) {
-	if g.terms.Otherwise == experiment.CohortStop {
+	if g.terms.Otherwise == decl.CohortStop {
 		return gathered{}, fmt.Errorf("%w: %w", errNever, publicError(why))
 	}
 	sum := int64(reports) * g.standIn

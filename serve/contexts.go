@@ -10,9 +10,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/base/gramline"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -275,7 +275,7 @@ func (g *contexts) choose(ask RankAsk, t tag, now int64) (Ranking, given, error)
 	x, n := g.x, len(g.on)
 	best := g.play.Best(g.vectors)
 	greedy := best
-	if x.decl.Contextual.Mode == experiment.ModeApprentice {
+	if x.decl.Contextual.Mode == decl.ModeApprentice {
 		greedy = 0
 	}
 	arm := greedy
@@ -294,10 +294,10 @@ func (g *contexts) choose(ask RankAsk, t tag, now int64) (Ranking, given, error)
 	for i, r := range x.decl.Contextual.Rules {
 		rule := 0 // what it plays
 		switch r.Play {
-		case experiment.PlayUniform:
+		case decl.PlayUniform:
 			weights[i] = 1 / float64(n) / u.propensity
 			continue
-		case experiment.PlayPolicy:
+		case decl.PlayPolicy:
 			rule = best
 		case "":
 			rule = max(0, slices.IndexFunc(g.on, func(i int) bool { return ask.Actions[i].ID == r.ID }))

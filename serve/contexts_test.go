@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/clock"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -344,7 +344,7 @@ func TestContextsRefuse(t *testing.T) {
 		"actions[0].whatever": ask(func(a *RankAsk) { a.Actions[0].Features["whatever"] = "x" }),
 	} {
 		_, err := e.Rank(t.Context(), "news", ask)
-		if wrong := (*experiment.Error)(nil); !errors.As(err, &wrong) || wrong.Field != field {
+		if wrong := (*keyed.Error)(nil); !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

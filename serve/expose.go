@@ -3,9 +3,8 @@ package serve
 import (
 	"context"
 	"fmt"
+	"github.com/sotto-dp/sotto/live/decl"
 	"math"
-
-	"github.com/sotto-dp/sotto/experiment"
 )
 
 // Offers: decisions of an experiment whose exposure is activate. An offer is in no queue; when it is
@@ -45,7 +44,7 @@ func (e *Engine) Activate(ctx context.Context, name, token string, shown bool) (
 	case t.by == 0 && shown:
 		return "", fmt.Errorf("experiment %q: %w", name, fieldError("decision", "is of an experiment whose "+
 			"decisions count at once: %w", ErrState))
-	case t.by == 0 && x.decl.Exposure != experiment.ExposeRetract:
+	case t.by == 0 && x.decl.Exposure != decl.ExposeRetract:
 		return "", fmt.Errorf("experiment %q: %w", name, fieldError("shown", "is false, and the experiment's "+
 			"exposure is not retract: %w", ErrState))
 	case t.number == beyond:

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -196,7 +196,7 @@ func TestJointCountsAtOnce(t *testing.T) {
 	begin(t, e, clinic)
 	ask := newsAsk(0)
 	ask.Deferred = true
-	var wrong *experiment.Error
+	var wrong *keyed.Error
 	if _, err := e.Rank(t.Context(), "news", ask); !errors.As(err, &wrong) || wrong.Field != "deferred" {
 		t.Errorf("deferred: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -118,7 +118,7 @@ func TestUnknownMetric(t *testing.T) {
 	}
 	out, err := e.Outcomes(t.Context(), "shop", []Outcome{{Report{d.Token, 1},
 		map[string]float64{"basket": 1, "0.731": 2}}})
-	var of *experiment.Error
+	var of *keyed.Error
 	if err != nil || !errors.As(out[0].Err, &of) || of.Error() !=
 		"metrics: has a name that is none of the experiment's metrics" {
 		t.Error(out, err)

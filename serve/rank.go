@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -241,13 +241,13 @@ func (g *arms) checkRank(ask RankAsk) error {
 		return fieldError("context", "is given, and the experiment is not contextual: it has arms")
 	case len(ask.Excluded) > 0:
 		return fieldError("excluded", "is given, and the experiment has arms, which are never excluded")
-	case ask.Deferred && x.decl.Exposure != experiment.ExposeActivate:
+	case ask.Deferred && x.decl.Exposure != decl.ExposeActivate:
 		return fieldError("deferred", "is true, and the experiment's exposure is not %s",
-			experiment.ExposeActivate)
+			decl.ExposeActivate)
 	}
 	seen := make([]bool, len(g.info))
 	for i, a := range ask.Actions {
-		arm := slices.IndexFunc(x.decl.Arms, func(b experiment.LiveArm) bool { return b.Name == a.ID })
+		arm := slices.IndexFunc(x.decl.Arms, func(b decl.Arm) bool { return b.Name == a.ID })
 		at := fmt.Sprintf("actions[%d]", i)
 		switch {
 		case arm < 0 || g.gone(arm):

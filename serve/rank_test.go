@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -160,13 +160,13 @@ func TestRankRefuses(t *testing.T) {
 		"deferred":            {Deferred: true, Actions: armsAsk("").Actions},
 	} {
 		_, err := e.Rank(t.Context(), "shop", ask)
-		if wrong := (*experiment.Error)(nil); !errors.As(err, &wrong) || wrong.Field != field {
+		if wrong := (*keyed.Error)(nil); !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	for _, name := range []string{"free", "twice"} {
 		_, err := e.Rank(t.Context(), name, armsAsk(""))
-		if wrong := (*experiment.Error)(nil); !errors.As(err, &wrong) || wrong.Field != "event" {
+		if wrong := (*keyed.Error)(nil); !errors.As(err, &wrong) || wrong.Field != "event" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
@@ -84,7 +84,7 @@ func TestReadOnly(t *testing.T) {
 		"reward": func() error { _, err := r.Reward(t.Context(), "shop", Report{last.Token, 1}); return err },
 		"forged": func() error { _, err := r.Reward(t.Context(), "shop", Report{"x", 1}); return err },
 		"stop":   func() error { return r.Stop(t.Context(), "shop", "") },
-		"create": func() error { return r.Create(t.Context(), experiment.Live(parse(t, shop))) },
+		"create": func() error { return r.Create(t.Context(), decl.Experiment(parse(t, shop))) },
 		"key":    func() error { _, _, err := r.NewKey(t.Context(), "x", ScopeRead); return err },
 		"sync":   func() error { return r.Sync(t.Context()) },
 		"ready":  func() error { return r.Ready() },

@@ -15,8 +15,9 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
@@ -128,8 +129,8 @@ func admitted(t testing.TB, arms int, floor float64) []Experiment {
 	var out []Experiment
 	for _, bandit := range []string{catalog.BanditArms, catalog.BanditIdentify} {
 		for _, entry := range (catalog.Catalog{}).For(bandit) {
-			x := Experiment{Name: "visitors", Policy: experiment.LivePolicy{Policy: entry.Name},
-				Unit: experiment.Unit{Of: "visit"}, Window: visitWindow * visitEvery, Free: true, Floor: floor,
+			x := Experiment{Name: "visitors", Policy: decl.Policy{Policy: entry.Name},
+				Unit: decl.Unit{Of: "visit"}, Window: visitWindow * visitEvery, Free: true, Floor: floor,
 				Horizon: 100_000}
 			if x.Budget = (privacy.Pure{Epsilon: 1}); entry.Meets(x.Budget) != nil {
 				x.Budget = privacy.ZCDP{Rho: 0.5}
@@ -138,7 +139,7 @@ func admitted(t testing.TB, arms int, floor float64) []Experiment {
 				x.Risk = 0.1
 			}
 			for a := range arms {
-				x.Arms = append(x.Arms, experiment.LiveArm{Name: fmt.Sprint("arm ", a)})
+				x.Arms = append(x.Arms, decl.Arm{Name: fmt.Sprint("arm ", a)})
 			}
 			if x.Check() == nil {
 				out = append(out, x)
@@ -342,7 +343,7 @@ func TestVisitorsRegret(t *testing.T) {
 // how many decisions (make day). The regret is compared with 40 runs of sim, whose spread it has if
 // it has their law: Student's prediction at 6 standard deviations, exceeded with probability 5e-7.
 func BenchmarkDay(b *testing.B) {
-	most, err := experiment.ParseCount(os.Getenv("SOTTO_DAY"))
+	most, err := keyed.ParseCount(os.Getenv("SOTTO_DAY"))
 	if err != nil {
 		b.Skip("SOTTO_DAY says how many decisions")
 	}
@@ -350,11 +351,11 @@ func BenchmarkDay(b *testing.B) {
 	means := slices.Repeat([]float64{0.1}, 10)
 	means[3] = 0.12
 	laws := bernoullis(b, means...)
-	x := Experiment{Name: "day", Policy: experiment.LivePolicy{Policy: "dp-klucb"},
-		Budget: privacy.Pure{Epsilon: 1}, Unit: experiment.Unit{Of: "visit"},
+	x := Experiment{Name: "day", Policy: decl.Policy{Policy: "dp-klucb"},
+		Budget: privacy.Pure{Epsilon: 1}, Unit: decl.Unit{Of: "visit"},
 		Window: window * time.Second, Free: true}
 	for a := range means {
-		x.Arms = append(x.Arms, experiment.LiveArm{Name: fmt.Sprint("arm ", a)})
+		x.Arms = append(x.Arms, decl.Arm{Name: fmt.Sprint("arm ", a)})
 	}
 	v := visitors{decl: x, laws: laws, most: int(most)}
 	var regret float64

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
@@ -78,7 +78,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	if h.Live != transcriptVersion {
 		return nil, fmt.Errorf("%w: its version is %d, must be %d", ErrTranscript, h.Live, transcriptVersion)
 	}
-	decl, err := experiment.LiveReader{Catalog: known}.ParseLive("declaration", h.Declaration)
+	decl, err := decl.Reader{Catalog: known}.Parse("declaration", h.Declaration)
 	if err == nil {
 		err = decl.Check()
 	}

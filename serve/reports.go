@@ -16,7 +16,7 @@ import (
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
-// Reports: what comes of decisions whose rewards the service does not see (experiment.Live.Trust).
+// Reports: what comes of decisions whose rewards the service does not see (decl.Experiment.Trust).
 // Each decision is told when its report is due, whatever happens until then, and its first report is
 // a row of the store from the commit that marks it as come to the commit that releases it. When a
 // batch is due, its rows are a fixed set, and a gatherer asks for the noisy sum of each, for as

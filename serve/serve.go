@@ -35,14 +35,14 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
 )
 
 // Experiment is the declaration of a live experiment.
-type Experiment = experiment.Live
+type Experiment = decl.Experiment
 
 var (
 	// ErrNotFound: there is no experiment of this name.

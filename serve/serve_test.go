@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/clock"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -30,7 +30,7 @@ floor: 0.1
 
 func parse(t testing.TB, text string) Experiment {
 	t.Helper()
-	x, err := experiment.LiveReader{}.ParseLive("shop.yaml", []byte(text))
+	x, err := decl.Reader{}.Parse("shop.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/internal/base/gramline"
+	"github.com/sotto-dp/sotto/internal/build"
+	"github.com/sotto-dp/sotto/live/decl"
 )
 
 // A transcript is lines of JSON, stored and published as they are. Each but the first has the
@@ -81,7 +82,7 @@ func (x *live) sayText(now int64, object []byte) {
 
 // open is the first line.
 func (x *live) open(now int64) error {
-	h := header{Live: transcriptVersion, Program: experiment.ThisBuild().Version,
+	h := header{Live: transcriptVersion, Program: build.This().Version,
 		Coins: hashOfCoins(x.rec.Coins)}
 	each, err := x.decl.EachAssignment()
 	if err != nil {
@@ -103,7 +104,7 @@ func hashOfCoins(seed [16]byte) string {
 
 // declared is what the first line declares, held against what is stored beside it.
 func (x *live) declared(h header) (*Experiment, error) {
-	decl, err := experiment.LiveReader{Catalog: x.decl.Catalog}.ParseLive("declaration", h.Declaration)
+	decl, err := decl.Reader{Catalog: x.decl.Catalog}.Parse("declaration", h.Declaration)
 	switch {
 	case h.Live != transcriptVersion:
 		return nil, fmt.Errorf("its version is %d, must be %d", h.Live, transcriptVersion)

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/chain"
 	"github.com/sotto-dp/sotto/internal/base/pool"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -477,7 +477,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if err := json.Unmarshal(in.Data, &r); err != nil {
 		return nil, err
 	}
-	decl, err := experiment.LiveReader{Catalog: e.cfg.Catalog}.ParseLive(in.Name, r.Declaration)
+	decl, err := decl.Reader{Catalog: e.cfg.Catalog}.Parse(in.Name, r.Declaration)
 	if err != nil {
 		return nil, err
 	}

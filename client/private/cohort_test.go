@@ -21,9 +21,9 @@ import (
 
 	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/clock"
 	"github.com/sotto-dp/sotto/internal/front/servetest"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg"
@@ -69,7 +69,7 @@ func TestCohorts(t *testing.T) {
 		Cohorts: &serve.Cohorts{Hub: hub, Address: l.Addr().String(),
 			Round: time.Minute}})
 	defer s.Engine.Close()
-	decl, err := experiment.LiveReader{}.ParseLive("shop.yaml", []byte(shop))
+	decl, err := decl.Reader{}.Parse("shop.yaml", []byte(shop))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,13 @@ import (
 
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/client/private"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 )
 
 // A program that has the declaration asks a service for an arm, and has what came of it reported at
 // its time. It holds what the service says against the declaration.
 func Example() {
-	declared, err := experiment.LiveReader{}.ParseLive("shop.yaml", []byte(text+"trust: local\n"))
+	declared, err := decl.Reader{}.Parse("shop.yaml", []byte(text+"trust: local\n"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -33,7 +33,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 )
 
 var (
@@ -79,7 +79,7 @@ type sender interface {
 	most() int
 }
 
-func newSender(c *client.Client, declared *experiment.Live) (sender, error) {
+func newSender(c *client.Client, declared *decl.Experiment) (sender, error) {
 	switch t := declared.TrustModel(); t {
 	case "local":
 		return newLocal(c, declared)
@@ -94,7 +94,7 @@ func newSender(c *client.Client, declared *experiment.Live) (sender, error) {
 // A Reporter decides and reports for one experiment. Its methods may be called by many goroutines.
 type Reporter struct {
 	client   *client.Client
-	declared *experiment.Live
+	declared *decl.Experiment
 	sender   sender
 	cfg      Config
 	wake     chan struct{}
@@ -125,7 +125,7 @@ type entry struct {
 }
 
 // New starts a reporter for an experiment, as it was declared. Close ends it.
-func New(c *client.Client, declared *experiment.Live, cfg Config) (*Reporter, error) {
+func New(c *client.Client, declared *decl.Experiment, cfg Config) (*Reporter, error) {
 	if err := declared.Check(); err != nil {
 		return nil, fmt.Errorf("private: %w", err)
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/client/private"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/secagg/dap"
 )
 
@@ -36,9 +36,9 @@ report_after: 20m
 sticky: false
 `
 
-func parse(t testing.TB, text string) *experiment.Live {
+func parse(t testing.TB, text string) *decl.Experiment {
 	t.Helper()
-	x, err := experiment.LiveReader{}.ParseLive("test", []byte(text))
+	x, err := decl.Reader{}.Parse("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func key(t testing.TB, of string) dap.Key {
 	return k
 }
 
-func twoServers(t testing.TB, grid int) *experiment.Live {
+func twoServers(t testing.TB, grid int) *decl.Experiment {
 	return parse(t, text+fmt.Sprintf("trust: two-server\ngrid: %d\nhelper: {url: "+
 		"https://helper.test, key: %v}\n",
 		grid, key(t, "h").Config()))
@@ -70,7 +70,7 @@ type sent struct {
 // A service answers as a leader does, without a network: within synctest time passes at once.
 type service struct {
 	t        testing.TB
-	declared *experiment.Live
+	declared *decl.Experiment
 	start    time.Time
 
 	mu      sync.Mutex
@@ -82,7 +82,7 @@ type service struct {
 	got     []sent
 }
 
-func newService(t testing.TB, declared *experiment.Live) *service {
+func newService(t testing.TB, declared *decl.Experiment) *service {
 	return &service{t: t, declared: declared, start: time.Now()}
 }
 
@@ -184,7 +184,7 @@ func (s *service) reports() (all []dap.Report) {
 }
 
 // sum opens reports with both servers' keys, and adds them up without noise, in the range [0,1].
-func sum(t testing.TB, declared *experiment.Live, reports []dap.Report) float64 {
+func sum(t testing.TB, declared *decl.Experiment, reports []dap.Report) float64 {
 	t.Helper()
 	task, err := declared.Task()
 	if err != nil {
@@ -277,7 +277,7 @@ func TestTwoServers(t *testing.T) {
 
 // traffic is what a service sees of two visitors, by time, place and length, of whom the second has
 // an outcome or not.
-func traffic(t *testing.T, declared *experiment.Live, visit func(s *service, clicks bool)) (same bool) {
+func traffic(t *testing.T, declared *decl.Experiment, visit func(s *service, clicks bool)) (same bool) {
 	t.Helper()
 	var seen [2]string
 	for i := range seen {
@@ -410,7 +410,7 @@ func TestTerms(t *testing.T) {
 	two, loc := twoServers(t, 16), parse(t, text+"trust: local\n")
 	for _, test := range []struct {
 		what     string
-		declared *experiment.Live
+		declared *decl.Experiment
 		change   func(map[string]any)
 	}{
 		{"rewards in the open", two, func(m map[string]any) { clear(m) }},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg/dap"
 )
@@ -21,7 +21,7 @@ type local struct {
 	clip   release.Clip
 }
 
-func newLocal(c *client.Client, declared *experiment.Live) (*local, error) {
+func newLocal(c *client.Client, declared *decl.Experiment) (*local, error) {
 	n, err := declared.Noise()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ type twoServer struct {
 	until  time.Time // of leader
 }
 
-func newTwoServer(c *client.Client, declared *experiment.Live) (*twoServer, error) {
+func newTwoServer(c *client.Client, declared *decl.Experiment) (*twoServer, error) {
 	s := &twoServer{client: c}
 	var err error
 	if s.task, err = declared.Task(); err != nil {

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client/browser"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -50,7 +50,7 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 `))
 
 // pin is what the page believes of the experiment, whatever the service says.
-func pin(x *experiment.Live) (map[string]any, error) {
+func pin(x *decl.Experiment) (map[string]any, error) {
 	switch t := x.TrustModel(); t {
 	case privacy.TrustTwoServer:
 		task, err := x.Task()
@@ -72,7 +72,7 @@ func imports() (template.HTML, error) {
 }
 
 // routes is the shop: its page, and the library. leader and key are what pages ask.
-func routes(x *experiment.Live, leader, key string) (http.Handler, error) {
+func routes(x *decl.Experiment, leader, key string) (http.Handler, error) {
 	pinned, err := pin(x)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", x.Name, err)
@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	x, err := experiment.LiveReader{}.ParseLive(args[0], text)
+	x, err := decl.Reader{}.Parse(args[0], text)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/internal/front/servetest"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/secagg/dap"
 	"github.com/sotto-dp/sotto/serve"
 )
@@ -29,9 +29,9 @@ func declaration(t *testing.T) string {
 	return string(text)
 }
 
-func parse(t *testing.T, text string) *experiment.Live {
+func parse(t *testing.T, text string) *decl.Experiment {
 	t.Helper()
-	x, err := experiment.LiveReader{}.ParseLive("shop.yaml", []byte(text))
+	x, err := decl.Reader{}.Parse("shop.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestChromium(t *testing.T) {
 	twin := parse(t, strings.Replace(text, x.Helper.Key, other.Config().String(), 1))
 	for _, test := range []struct {
 		what    string
-		shop    *experiment.Live
+		shop    *decl.Experiment
 		reports bool
 	}{{"the same declaration", x, true}, {"another helper key", twin, false}} {
 		t.Run(test.what, func(t *testing.T) {

@@ -69,7 +69,7 @@ const TimePrecision = time.Hour
 // Time is t as a report has it: whole TimePrecisions since 1970.
 func Time(t time.Time) uint64 { return uint64(max(0, t.Unix())) / uint64(TimePrecision/time.Second) }
 
-// A TaskID names a task; see experiment.Live.Task.
+// A TaskID names a task; see decl.Experiment.Task.
 type TaskID [32]byte
 
 // String is base64url without padding, as paths have it.

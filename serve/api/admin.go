@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve"
 )
@@ -177,7 +177,7 @@ func (f *front) create(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := experiment.LiveReader{Catalog: f.Catalog}.ParseLive("declaration", data)
+	x, err := decl.Reader{Catalog: f.Catalog}.Parse("declaration", data)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/page"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -258,7 +258,7 @@ func refused(status int, field, detail string) *problem {
 // problemOf is what a caller is told of an error. What is wrong inside is for the log.
 func problemOf(err error) *problem {
 	var own *problem
-	var of *experiment.Error
+	var of *keyed.Error
 	var field *page.FieldError
 	inDAP := problemOfDAP(err)
 	switch {

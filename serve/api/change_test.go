@@ -2,13 +2,12 @@ package api
 
 import (
 	"encoding/json"
+	"github.com/sotto-dp/sotto/live/decl"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sotto-dp/sotto/experiment"
 )
 
 // What may change of a running experiment changes with the next public tick; what its guarantee is
@@ -106,7 +105,7 @@ func TestFirstBatch(t *testing.T) {
 // Whatever can be declared can be changed, or is refused with the reason.
 func TestChangeKnowsAllKeys(t *testing.T) {
 	w := shopOpen(t)
-	text, err := experiment.LiveReader{}.LiveSchema()
+	text, err := decl.Reader{}.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}

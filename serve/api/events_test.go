@@ -16,8 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/page"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -318,7 +318,7 @@ func TestEventsEnd(t *testing.T) {
 
 func mustParse(t *testing.T, text string) *serve.Experiment {
 	t.Helper()
-	x, err := experiment.LiveReader{}.ParseLive("shop", []byte(text))
+	x, err := decl.Reader{}.Parse("shop", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 )
 
@@ -302,7 +302,7 @@ func (f *front) personalConfiguration(_ http.ResponseWriter, r *http.Request) (a
 		return nil, err
 	}
 	d, mode := x.Experiment, "Online"
-	if d.Contextual != nil && d.Contextual.Mode == experiment.ModeApprentice {
+	if d.Contextual != nil && d.Contextual.Mode == decl.ModeApprentice {
 		mode = "Apprentice"
 	}
 	return personalConfiguration{RewardWaitTime: timeSpan(d.Window), DefaultReward: d.Default,

@@ -33,7 +33,7 @@ import (
 	"sort"
 	"sync"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -53,7 +53,7 @@ var (
 
 // A Task is an experiment that the helper takes part in.
 type Task struct {
-	Declared *experiment.Live // of trust two-server: the same file that the leader has
+	Declared *decl.Experiment // of trust two-server: the same file that the leader has
 	Secret   []byte           // that the two operators share, at least dap.SecretSize random bytes
 }
 

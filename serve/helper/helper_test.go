@@ -17,7 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg/dap"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -25,9 +25,9 @@ import (
 
 var secret = bytes.Repeat([]byte{7}, dap.SecretSize)
 
-func declared(t testing.TB, name string, key dap.Config, grid int) *experiment.Live {
+func declared(t testing.TB, name string, key dap.Config, grid int) *decl.Experiment {
 	t.Helper()
-	l, err := experiment.LiveReader{}.ParseLive("test.yaml", fmt.Appendf(nil, `name: %s
+	l, err := decl.Reader{}.Parse("test.yaml", fmt.Appendf(nil, `name: %s
 arms: [a, b]
 policy: {policy: dp-klucb-j}
 budget: {epsilon: 1}
@@ -648,7 +648,7 @@ func TestTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	central := declared(t, "shop", key, 1)
-	central.Trust, central.Grid, central.Helper = "", 0, experiment.LiveHelper{}
+	central.Trust, central.Grid, central.Helper = "", 0, decl.Helper{}
 	for want, task := range map[string]Task{
 		"this helper's":          {Declared: declared(t, "shop", other.Config(), 1), Secret: secret},
 		"must be at least 32":    {Declared: declared(t, "shop", key, 1), Secret: secret[:31]},

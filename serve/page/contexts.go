@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/serve"
 )
@@ -83,7 +83,7 @@ func contextsOf(info serve.Info) *Contexts {
 	if x.Contextual == nil || of == nil {
 		return nil
 	}
-	out := &Contexts{Apprentice: x.Contextual.Mode == experiment.ModeApprentice,
+	out := &Contexts{Apprentice: x.Contextual.Mode == decl.ModeApprentice,
 		Actions: x.Contextual.MaxActions(), Dim: of.Dim, Norm: of.Norm, Releases: of.Releases,
 		Rules: []Rule{}}
 	if out.Protects = rewardsAlone; x.Contextual.Joint() {
@@ -119,13 +119,13 @@ func estimate(e play.Earned, risk float64) (*float64, *[2]float64) {
 }
 
 // playsOf says in words what a rule plays.
-func playsOf(r experiment.LiveRule) string {
+func playsOf(r decl.Rule) string {
 	switch r.Play {
-	case experiment.PlayFirst:
+	case decl.PlayFirst:
 		return "the first action"
-	case experiment.PlayUniform:
+	case decl.PlayUniform:
 		return "each action as often"
-	case experiment.PlayPolicy:
+	case decl.PlayPolicy:
 		return "what the policy plays"
 	}
 	return "the action " + r.ID
@@ -134,7 +134,7 @@ func playsOf(r experiment.LiveRule) string {
 // gainOf compares the first rule that plays as the policy with the first that plays the first
 // action. The intervals of both hold together, and so does that of the difference; one whose upper
 // end does not hold may earn the most that there is.
-func gainOf(rules []Rule, declared []experiment.LiveRule, most float64) *Gain {
+func gainOf(rules []Rule, declared []decl.Rule, most float64) *Gain {
 	find := func(play string) *Rule {
 		for i, r := range declared {
 			if r.Play == play {
@@ -143,7 +143,7 @@ func gainOf(rules []Rule, declared []experiment.LiveRule, most float64) *Gain {
 		}
 		return nil
 	}
-	of, over := find(experiment.PlayPolicy), find(experiment.PlayFirst)
+	of, over := find(decl.PlayPolicy), find(decl.PlayFirst)
 	if of == nil || over == nil {
 		return nil
 	}

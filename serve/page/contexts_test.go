@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve"
@@ -42,7 +42,7 @@ floor: 0.2
 // frontInfo is how such an experiment is after 80 released decisions of 100.
 func frontInfo(t *testing.T) serve.Info {
 	t.Helper()
-	x, err := experiment.LiveReader{}.ParseLive("front", []byte(front))
+	x, err := decl.Reader{}.Parse("front", []byte(front))
 	if err == nil {
 		err = x.Check()
 	}
@@ -101,7 +101,7 @@ func TestContexts(t *testing.T) {
 		t.Errorf("%+v, %s", g, g.Text())
 	}
 	joint := frontInfo(t)
-	joint.Experiment.Contextual.Protect, joint.Experiment.Contextual.Rules = experiment.ProtectJoint, nil
+	joint.Experiment.Contextual.Protect, joint.Experiment.Contextual.Rules = decl.ProtectJoint, nil
 	if a, b := c.Protects, contextsOf(joint).Protects; !strings.HasPrefix(a, "Rewards alone") ||
 		!strings.HasPrefix(b, "Contexts, features and rewards") {
 		t.Errorf("%s; under joint privacy %s", a, b)
@@ -195,7 +195,7 @@ func TestContextsLive(t *testing.T) {
 		}
 		defer e.Close()
 		// Without a range of rewards, which is [0,1] then.
-		x, err := experiment.LiveReader{}.ParseLive("front", []byte(strings.Replace(front,
+		x, err := decl.Reader{}.Parse("front", []byte(strings.Replace(front,
 			"reward: {range: [-1, 1], default: -1}\n", "", 1)))
 		if err == nil {
 			err = e.Create(t.Context(), *x)
@@ -284,7 +284,7 @@ func TestJointLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		x, err := experiment.LiveReader{}.ParseLive("clinic", []byte(`
+		x, err := decl.Reader{}.Parse("clinic", []byte(`
 name: clinic
 contextual:
   context: {risk: {range: [0, 1], cross_only: true}}

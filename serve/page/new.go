@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -104,7 +104,7 @@ func (p *Pages) new(w http.ResponseWriter, r *http.Request, status int, n NewFor
 
 // readNew reads the form, in either shape, and the declaration that it is.
 func (p *Pages) readNew(w http.ResponseWriter, r *http.Request) (n NewForm, do string,
-	x *experiment.Live, err error) {
+	x *decl.Experiment, err error) {
 	names := []string{"do", "text"}
 	for _, f := range newFields {
 		names = append(names, f.name)
@@ -127,7 +127,7 @@ func (p *Pages) readNew(w http.ResponseWriter, r *http.Request) (n NewForm, do s
 }
 
 // declared is the declaration of a form, and what is to be shown again of it.
-func (p *Pages) declared(in url.Values) (n NewForm, x *experiment.Live, err error) {
+func (p *Pages) declared(in url.Values) (n NewForm, x *decl.Experiment, err error) {
 	n = NewForm{Fields: map[string]string{}, AsText: in.Has("text"), Text: in.Get("text")}
 	for _, f := range newFields {
 		n.Fields[f.name] = strings.TrimSpace(in.Get(f.name))
@@ -138,7 +138,7 @@ func (p *Pages) declared(in url.Values) (n NewForm, x *experiment.Live, err erro
 		}
 		n.Text = textOf(n.Fields)
 	}
-	x, err = experiment.LiveReader{Catalog: p.cfg.Catalog}.ParseLive("declaration", []byte(n.Text))
+	x, err = decl.Reader{Catalog: p.cfg.Catalog}.Parse("declaration", []byte(n.Text))
 	if err == nil {
 		err = x.Check()
 	}
@@ -293,7 +293,7 @@ func textOf(f map[string]string) string {
 }
 
 // promiseOf says what a declaration promises that Check lets pass.
-func promiseOf(x *experiment.Live) (*Promise, error) {
+func promiseOf(x *decl.Experiment) (*Promise, error) {
 	guarantee, err := x.Guarantee()
 	if err != nil {
 		return nil, err

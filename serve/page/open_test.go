@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -19,7 +19,7 @@ func TestPagesAreLeftForKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	x, err := experiment.LiveReader{}.ParseLive("declaration", []byte("name: shop\narms: [{name: red}, {name: blue}]\n"+
+	x, err := decl.Reader{}.Parse("declaration", []byte("name: shop\narms: [{name: red}, {name: blue}]\n"+
 		"policy: {policy: dp-klucb}\nbudget: {epsilon: 1}\nunit: {of: person, assignments: 1}\n"+
 		"reward: {range: [0, 1], default: 0}\nwindow: 1m\npublic: true\n"))
 	if err == nil {

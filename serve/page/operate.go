@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/serve"
 )
 
@@ -104,7 +104,7 @@ type Wrong struct {
 // wrongOf is what is wrong with a form; nil if the error is not the form's.
 func (p *Pages) wrongOf(err error) *Wrong {
 	var in *FieldError
-	var of *experiment.Error
+	var of *keyed.Error
 	switch {
 	case errors.As(err, &of):
 		return &Wrong{of.Field, of.Err.Error(), of.Pos.Line, of.Pos.Column, of.Snippet}

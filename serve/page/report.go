@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/build"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/serve"
 )
@@ -56,7 +57,7 @@ type Report struct {
 
 	lo, hi float64
 	lines  []report.Series
-	decl   *experiment.Live
+	decl   *decl.Experiment
 }
 
 type ReportedArm struct {
@@ -258,7 +259,7 @@ var states = map[serve.State]string{
 
 // page is the report as `sotto report` has it.
 func (r *Report) page(decl []byte) report.Report {
-	out := report.Report{Name: r.Name, Version: "Sotto " + experiment.ThisBuild().Version,
+	out := report.Report{Name: r.Name, Version: "Sotto " + build.This().Version,
 		Description: r.decl.Description, Spec: string(decl)}
 	var spec bytes.Buffer
 	if json.Indent(&spec, decl, "", "  ") == nil {

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/store"
 )
@@ -29,7 +29,7 @@ func pagesOf(t *testing.T) (*Pages, *serve.Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := experiment.LiveReader{}.ParseLive("shop", []byte(shop))
+	x, err := decl.Reader{}.Parse("shop", []byte(shop))
 	if err == nil {
 		err = e.Create(t.Context(), *x)
 	}

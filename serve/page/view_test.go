@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 )
 
@@ -49,7 +49,7 @@ func TestTraffic(t *testing.T) {
 // A page says why an experiment has stopped, and gives a trial's answer as one only if its rule gave
 // it.
 func TestStates(t *testing.T) {
-	x := serve.Experiment{Arms: []experiment.LiveArm{{Name: "red"}, {Name: "blue"}}, Risk: 0.05}
+	x := serve.Experiment{Arms: []decl.Arm{{Name: "red"}, {Name: "blue"}}, Risk: 0.05}
 	at := time.Date(2026, 1, 31, 14, 20, 0, 0, time.UTC)
 	for _, c := range []struct {
 		info  serve.Info

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

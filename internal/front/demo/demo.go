@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 )
 
@@ -43,7 +43,7 @@ const (
 
 // Start creates and starts the experiment.
 func Start(ctx context.Context, e *serve.Engine) error {
-	x, err := experiment.LiveReader{}.ParseLive(Name, []byte(declaration))
+	x, err := decl.Reader{}.Parse(Name, []byte(declaration))
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/front/explore"
+	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
 // last plays a request to its end.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/logged"
 )
 
@@ -209,7 +209,7 @@ func (c *Count) Decode(ctx *kong.DecodeContext) error {
 	if err != nil {
 		return err
 	}
-	n, err := experiment.ParseCount(text)
+	n, err := keyed.ParseCount(text)
 	if err != nil {
 		in := "a whole number from 1 on"
 		if ctx.Value.Tag.Has("in") {
@@ -240,7 +240,7 @@ func (p *Prior) Decode(ctx *kong.DecodeContext) error {
 	if len(parts) != 3 {
 		return bad("K:LO:HI, such as 5:0.25:0.75")
 	}
-	arms, err := experiment.ParseCount(parts[0])
+	arms, err := keyed.ParseCount(parts[0])
 	lo, err1 := strconv.ParseFloat(parts[1], 64)
 	hi, err2 := strconv.ParseFloat(parts[2], 64)
 	if err != nil || err1 != nil || err2 != nil || !(lo >= 0 && lo < hi && hi <= 1) {

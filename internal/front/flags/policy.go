@@ -7,7 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -143,7 +143,7 @@ func (c *Changes) Decode(ctx *kong.DecodeContext) error {
 		return err
 	}
 	round, arms, _ := strings.Cut(text, ":")
-	n, err := experiment.ParseCount(round)
+	n, err := keyed.ParseCount(round)
 	if err != nil || n < 2 || arms == "" {
 		return bad("a round from 2 on, a colon and arms, as in 50001:0.6,0.75")
 	}

@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/api"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -111,7 +111,7 @@ func Run(ctx context.Context, cfg Config) (_ []Figure, err error) {
 		return nil, err
 	}
 	for _, name := range []string{"free", "sticky", "ofrep"} {
-		x, err := experiment.LiveReader{}.ParseLive("load", fmt.Appendf(nil, declaration, name, name != "free"))
+		x, err := decl.Reader{}.Parse("load", fmt.Appendf(nil, declaration, name, name != "free"))
 		if err != nil {
 			return nil, err
 		}

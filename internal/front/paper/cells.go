@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
 // A place is where a cell is: an instance, and the row, which is the experiment's budget that the

@@ -2,6 +2,7 @@ package paper
 
 import (
 	"context"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -9,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/sotto-dp/sotto/experiment"
 )
 
 // played are the figures of [Sajed 2019], [Chowdhury and Zhou 2023], [Azize et al. 2023] and

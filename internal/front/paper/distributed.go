@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
 // The names of policies in the settings of [Chowdhury and Zhou 2023].
@@ -236,7 +237,7 @@ func acrossRows(name, a, b string, judge judgement) Check {
 }
 
 // quickHorizon plays fewer runs, and fewer rounds if horizon is above 0.
-func quickHorizon(runs, horizon experiment.Count) func(s *experiment.Spec) {
+func quickHorizon(runs, horizon keyed.Count) func(s *experiment.Spec) {
 	return func(s *experiment.Spec) {
 		s.Runs = min(s.Runs, runs)
 		if horizon > 0 {

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )

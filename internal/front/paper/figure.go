@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
 // A Preset is a scale.

@@ -2,12 +2,12 @@ package paper
 
 import (
 	"fmt"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/sotto-dp/sotto/experiment"
 )
 
 // The names of rules in the settings of [Azize et al. 2023] and of [Azize 2024, §5.5.3]: those of
@@ -441,7 +441,7 @@ func overBound(name string, policies ...string) Check {
 }
 
 // quickIdentify plays fewer runs at some of the budgets.
-func quickIdentify(runs experiment.Count, epsilons ...string) func(s *experiment.Spec) {
+func quickIdentify(runs keyed.Count, epsilons ...string) func(s *experiment.Spec) {
 	return func(s *experiment.Spec) {
 		s.Runs = min(s.Runs, runs)
 		keepBudgets(s, epsilons...)

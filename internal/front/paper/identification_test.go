@@ -1,10 +1,9 @@
 package paper
 
 import (
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"strings"
 	"testing"
-
-	"github.com/sotto-dp/sotto/experiment"
 )
 
 // stops is evidence of one instance at two budgets: stopping times of each policy that are about so

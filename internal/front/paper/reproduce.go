@@ -20,9 +20,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/build"
+	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
 //go:embed settings
@@ -118,7 +119,7 @@ type Reproduction struct {
 	Flags  string // of the command on pages
 	// DataFlag is that of the command on pages of real data.
 	DataFlag string
-	Build    experiment.Build
+	Build    build.Build
 	Mixed    bool     // more than one build had a part
 	Real     bool     // there was a directory with real data
 	Results  []Result // of the figures that were asked for, in that order
@@ -340,10 +341,10 @@ func Select(figures []Figure, wanted []string) ([]Figure, error) {
 
 // state is reproduction.json, by which a directory is known.
 type state struct {
-	Format int              `json:"format"`
-	Preset Preset           `json:"preset"`
-	Build  experiment.Build `json:"build"`
-	Mixed  bool             `json:"mixed,omitempty"`
+	Format int         `json:"format"`
+	Preset Preset      `json:"preset"`
+	Build  build.Build `json:"build"`
+	Mixed  bool        `json:"mixed,omitempty"`
 }
 
 const stateFile = "reproduction.json"
@@ -353,7 +354,7 @@ func claimDir(o *Options) (*state, error) {
 	fail := func(format string, args ...any) (*state, error) {
 		return nil, fmt.Errorf("%w %s: "+format, append([]any{ErrOutput, o.Out}, args...)...)
 	}
-	s := &state{Format: 1, Preset: o.Preset, Build: experiment.ThisBuild()}
+	s := &state{Format: 1, Preset: o.Preset, Build: build.This()}
 	path := filepath.Join(o.Out, stateFile)
 	entries, err := os.ReadDir(o.Out)
 	switch {
@@ -687,7 +688,7 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
 func finished(dir string, plan *experiment.Plan, mixed bool) *experiment.Results {
 	m, err := experiment.ReadManifest(dir)
 	if err != nil || m.Finished.IsZero() || m.Shard != nil || !m.Plays(plan) ||
-		m.Build != experiment.ThisBuild() && !mixed {
+		m.Build != build.This() && !mixed {
 		return nil
 	}
 	r, err := experiment.Load(dir)
@@ -767,7 +768,7 @@ func guarded(ctx context.Context, compute func(context.Context, Preset) (*Number
 // programKey tells programs apart whose computations may differ: by the build, and by the binary
 // itself if the build's commit does not say it all.
 func programKey() (string, error) {
-	b := experiment.ThisBuild()
+	b := build.This()
 	if b.Commit != "" && !b.Modified && b.Program == "" {
 		return b.String(), nil
 	}

@@ -20,8 +20,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
 // hostile would break out of any text, attribute or line that does not escape it.

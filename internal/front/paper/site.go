@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/build"
 )
 
 //go:embed site.html
@@ -407,7 +407,7 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 		Where: oneLine(r.Where), Command: command(p, flags, r.ID),
 		Took: took(r.Time.Seconds), Rate: rate(r.Time, r.Runs), Voids: oneLine(r.Voids),
 		About: oneLine(r.About), Chosen: oneLine(r.Chosen),
-		Build: experiment.ThisBuild().String(), Preset: p, Counts: counts(*r), Claims: claimViews(*r),
+		Build: build.This().String(), Preset: p, Counts: counts(*r), Claims: claimViews(*r),
 	}
 	var seeds []string
 	for _, s := range r.Settings {

@@ -8,10 +8,11 @@ import (
 	"strconv"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/divergence"
 	"github.com/sotto-dp/sotto/internal/base/interval"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -110,7 +111,7 @@ func exponent(x2, x1 estimate, t2, t1 float64, cells int) (p, lo, hi float64) {
 
 // runs makes an experiment small: fewer runs, nothing else.
 func runs(n int) func(*experiment.Spec) {
-	return func(s *experiment.Spec) { s.Runs = experiment.Count(n) }
+	return func(s *experiment.Spec) { s.Runs = keyed.Count(n) }
 }
 
 // first are the values of the first runs: experiments of one seed share their worlds run by run.

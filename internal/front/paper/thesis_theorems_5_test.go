@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
 func TestPrivacyOfChapter5ComesOutEachWay(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/sotto-dp/sotto/experiment"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/serve"
 	"github.com/sotto-dp/sotto/serve/api"
 	"github.com/sotto-dp/sotto/serve/store"
@@ -75,7 +75,7 @@ func (s *Service) Key(scopes serve.Scope) string {
 // Start creates and starts the experiment of a declaration.
 func (s *Service) Start(declaration string) {
 	s.t.Helper()
-	x, err := experiment.LiveReader{}.ParseLive("test", []byte(declaration))
+	x, err := decl.Reader{}.Parse("test", []byte(declaration))
 	if err == nil {
 		err = s.Engine.Create(s.t.Context(), *x)
 	}

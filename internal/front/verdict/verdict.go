@@ -19,9 +19,9 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/experiment"
 	"github.com/sotto-dp/sotto/internal/base/atomicfile"
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/build"
 )
 
 // Level is a confidence 1−γ in digits, rounded: 1 − 0.05 is not 0.95 in binary.
@@ -167,7 +167,7 @@ func dash(s string) string {
 
 // Report is the page for a privacy officer.
 func (p *Page) Report() report.Report {
-	r := report.Report{Name: p.name(), Version: "Sotto " + experiment.ThisBuild().Version,
+	r := report.Report{Name: p.name(), Version: "Sotto " + build.This().Version,
 		Description: p.Description, Warnings: p.Warnings, Figures: p.Figures,
 		Facts: []report.Fact{{Name: "confidence", Value: Level(p.Gamma)},
 			{Name: "seed", Value: strconv.FormatUint(p.Seed, 10)}}}
@@ -305,7 +305,7 @@ func (p *Page) json() auditJSON {
 	}
 	r := p.Report()
 	out := auditJSON{Title: p.name(), Confidence: rounded(1 - p.Gamma), Seed: p.Seed,
-		Version: experiment.ThisBuild().Version, Tested: map[string]string{}, Findings: []findingJSON{},
+		Version: build.This().Version, Tested: map[string]string{}, Findings: []findingJSON{},
 		Warnings: append([]string{}, r.Warnings...), Cannot: slices.Concat(never(p.Gamma), p.Cannot)}
 	for _, f := range p.Tested {
 		out.Tested[f.Name] = f.Value

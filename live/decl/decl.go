@@ -1,0 +1,1056 @@
+// Package decl reads what a live experiment declares: begin with [Parse], then ask
+// [Experiment.Check] whether it can be played with the guarantee that it states.
+//
+// The file is YAML or JSON, read strictly by one table of keys, which is also its normal form and its
+// JSON schema. The service, its helper and its clients build policies, mechanisms and prices from an
+// Experiment alone, so that all of them mean the same.
+package decl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// An Experiment is an experiment on people who come one by one, as its file says it. Parse reads one;
+// a program may fill one in. Check says whether it can be played.
+type Experiment struct {
+	Name        string // [a-z0-9._-]+
+	Description string
+	Arms        []Arm // at least 2, or none where there are contexts
+	// Contextual is nil where there are arms. Otherwise each decision brings its actions, and the
+	// policy is one for sets of actions that change.
+	Contextual *Contextual
+	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set.
+	Policy Policy
+	Risk   float64 // δ, the probability of a wrong answer that is allowed; 0: a policy for regret
+	// Horizon is how many decisions there will be, for policies that must know; else 0.
+	Horizon keyed.Count
+	// Budget is what one unit may lose by all its assignments: ε, ρ, or any other if it is
+	// assigned once.
+	Budget privacy.Budget
+	Unit   Unit
+	// Lo and Hi are the declared range of rewards, both 0 for [0,1]. Default, in it, is what a
+	// decision counts whose reward does not come.
+	Lo, Hi, Default float64
+	Window          time.Duration // for a reward to come in, from MinWindow to MaxWindow
+	// Traffic is how many decisions a day are expected, 0 if nobody knows. Nothing is decided by
+	// it: it is what a first batch is proposed from.
+	Traffic float64
+	Floor   float64 // γ, in [0,1): the share of decisions whose arm is uniform
+	// Free: a unit that asks again is assigned anew, and a decision may name no unit: then the
+	// caller sees to it that no unit has more than its assignments. Otherwise assignments are
+	// sticky: who asks again is answered the same.
+	Free bool
+	// Exposure says from when on a decision counts, ExposeDecide if it is empty, and ActivateWithin
+	// how long after it may be activated: 0 for the window, an hour at most.
+	Exposure       string
+	ActivateWithin time.Duration
+	// Metrics are further numbers of each decision, released beside the rewards at budgets of their
+	// own.
+	Metrics []Metric
+	// Missing says what a decision counts whose reward does not come, MissingDefault if it is
+	// empty, and Reports what reporters promise, ReportsSome if it is empty.
+	Missing, Reports string
+	Start, End       time.Time // zero: at once, and never
+	// Fallback names the arm that is given, and not counted, when the experiment does not run;
+	// empty: the first.
+	Fallback string
+	Public   bool // everybody may read what it released
+	// Share is the share of units that the experiment is for, by a keyed hash of its own, 0 meaning
+	// all; Only the public context, by key: a decision's must have one of the values of each. A
+	// decision for others gives the fallback, and does not count.
+	Share float64
+	Only  map[string][]string
+	Layer Layer // zero: of no layer
+	// Retention is how long after its stop it is archived by itself, which destroys what is left of
+	// its units; 0: when somebody does.
+	Retention time.Duration
+	// Webhook is an address, https or of this machine, that is told when the experiment has stopped.
+	Webhook string
+	// Trust says who has to be believed with rewards, empty for central: see TrustModel. Under any
+	// other, clients report ReportAfter after their decision, whatever has happened (0: half the
+	// window), and there are arms alone, without metrics, that count when they are decided. Grid and
+	// Helper are of two servers, Cohort is of secagg.
+	Trust       string
+	ReportAfter time.Duration
+	Grid        keyed.Count
+	Helper      Helper
+	Cohort      Cohort
+	// Catalog has the policies by name; the zero value those of Sotto.
+	Catalog catalog.Catalog
+
+	src *keyed.Source
+}
+
+// From when on a decision counts: at once, or when somebody says that its unit meets it, and not at
+// all if nobody does in time.
+const (
+	ExposeDecide   = "decide"
+	ExposeRetract  = "retract" // at once, and no more if somebody says that it was not shown
+	ExposeActivate = "activate"
+)
+
+var exposures = []string{ExposeDecide, ExposeRetract, ExposeActivate}
+
+// What a decision counts whose reward does not come: Default, or nothing at all, which needs
+// reporters who promise to report every outcome.
+const (
+	MissingDefault = "default"
+	MissingDrop    = "drop"
+	ReportsSome    = "some"
+	ReportsEvery   = "every"
+)
+
+// A Metric is a number of each decision that is released beside its reward.
+type Metric struct {
+	Name            string
+	Lo, Hi, Default float64        // as those of rewards
+	Budget          privacy.Budget // what one unit may lose by it, of the kind of the experiment's
+}
+
+// A Policy is a policy with its parameters, both by their names in the catalog.
+type Policy struct {
+	Policy string
+	Params catalog.Params
+}
+
+// An Arm is what a decision gives: its name, and a value of any JSON type, null if there is none,
+// and then decisions have the name as the value.
+type Arm struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// A Unit is whose rewards are protected.
+type Unit struct {
+	Of          string      // person, device, visit: a word for people to read
+	Assignments keyed.Count // to a unit at most, 0 meaning 1; the budget is for all of them
+}
+
+// The bounds of windows, and how long an experiment that has stopped may be retained.
+const (
+	MinWindow    = time.Millisecond
+	MaxWindow    = 366 * 24 * time.Hour
+	MaxRetention = 10 * MaxWindow
+)
+
+// maxTraffic bounds the decisions of a day.
+const maxTraffic = 1e12
+
+// maxLiveMetrics bounds the metrics of a live experiment.
+const maxMetrics = 100
+
+// maxArms bounds the arms of a live experiment, and maxValue a value, in bytes.
+const (
+	maxArms  = 1000
+	maxValue = 1 << 16
+)
+
+// ownLiveKey is a key of live experiments that a log has no column for.
+var ownKey = regexp.MustCompile(`(?m)(^|[\s{,"'])(arms|policy|budget|window)["']?\s*:`)
+
+// A Reader reads live experiments whose policies are those of its catalog.
+type Reader struct{ Catalog catalog.Catalog }
+
+// Parse reads a live experiment with the policies of Sotto, as Reader.Parse does.
+func Parse(file string, data []byte) (*Experiment, error) { return Reader{}.Parse(file, data) }
+
+// Parse reads a live experiment from YAML, or JSON, as strictly as files of experiments are read:
+// an unknown key, or one that is given twice, is an error that says where it is. It checks the form;
+// Live.Check checks what it says.
+func (r Reader) Parse(file string, data []byte) (*Experiment, error) {
+	d := keyed.NewDecoder(r.Catalog, file, ownKey, "arms, policy, budget and window", "")
+	body, err := d.Parse(data)
+	if err != nil {
+		return nil, err
+	}
+	bandit := catalog.BanditArms
+	values, _ := d.Mapping(body, "") // readKeys says what is wrong
+	says := func(key string) bool {
+		return slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {
+			return kv.Key.GetToken().Value == key
+		})
+	}
+	switch {
+	case says("contextual"):
+		bandit = catalog.BanditContextual
+	case says("risk"):
+		bandit = catalog.BanditIdentify
+	}
+	l := &Experiment{Catalog: r.Catalog, src: d.Src}
+	if err := keyed.ReadKeys(d, body, "", keys(r.Catalog, bandit), l); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// liveLine begins with a key that files of experiments have not.
+var liveLine = regexp.MustCompile(`(?m)^[{"']{0,2}(policy|unit|window)["']?[ \t]*:`)
+
+// Is says whether a file is one of a live experiment: it has keys that files of simulated ones
+// have not.
+func (r Reader) Is(data []byte) bool {
+	d := keyed.NewDecoder(r.Catalog, "", ownKey, "", "")
+	body, err := d.Parse(data)
+	if err != nil { // Parse says where, if it is one
+		return liveLine.Match(data)
+	}
+	values, _ := d.Mapping(body, "") // what is no mapping is none
+	return slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {
+		return slices.Contains([]string{"policy", "unit", "window"}, kv.Key.GetToken().Value)
+	})
+}
+
+// liveKeys are the keys of a live experiment, with policies for one kind of bandit.
+func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
+	keys := []keyed.Key[Experiment]{
+		keyed.Always("name", keyed.As(keyed.Object{"type": "string", "pattern": keyed.NameForm.String(), "maxLength": keyed.MaxLabel},
+			(*keyed.Decoder).Text), func(l *Experiment) *string { return &l.Name }, "name of the experiment").Must(),
+		keyed.Of("description", keyed.Text(), func(l *Experiment) *string { return &l.Description }, ""),
+		keyed.Always("arms", keyed.Many(keyed.Form[Arm]{Read: readArm,
+			Write: func(a Arm) (any, error) {
+				return []keyed.Field{keyed.FieldOf("name", a.Name), keyed.FieldOf("value", a.Value)}, nil
+			},
+			Schema: armSchema}, keyed.Object{"minItems": 2, "maxItems": maxArms}),
+			func(l *Experiment) *[]Arm { return &l.Arms }, "what decisions give").Must(),
+		keyed.Always("policy", policyForm(known, bandit), func(l *Experiment) *Policy { return &l.Policy },
+			"who decides").Must(),
+		keyed.Of("risk", keyed.Share(), func(l *Experiment) *float64 { return &l.Risk },
+			"δ, the probability of a wrong answer that is allowed: the policy looks for the best "+
+				"arm and stops"),
+		keyed.Of("horizon", keyed.Whole(), func(l *Experiment) *keyed.Count { return &l.Horizon },
+			"how many decisions there will be, for policies that must know"),
+		keyed.Always("budget", keyed.Budget(keyed.BudgetShapes()), func(l *Experiment) *privacy.Budget { return &l.Budget },
+			"what one unit may lose by all its assignments").Must(),
+		keyed.Always("unit", keyed.Mapped(unitKeys), func(l *Experiment) *Unit {
+			return &l.Unit
+		}, "whose rewards are protected").Must(),
+		{Name: "reward", Doc: "what rewards may be", Schema: keyed.Mapped(rewardKeys).Schema,
+			Read: func(d *keyed.Decoder, n ast.Node, at string, to *Experiment) error {
+				return keyed.ReadKeys(d, n, at, rewardKeys(), to)
+			},
+			Given: func(*Experiment) bool { return true },
+			Value: func(l *Experiment) (any, error) { return keyed.NormalOf(rewardKeys(), l) }},
+		keyed.Always("window", lasting(), func(l *Experiment) *time.Duration {
+			return &l.Window
+		}, "how long a reward may take, such as 24h").Must(),
+		keyed.Of("traffic", keyed.Positive(keyed.Object{"exclusiveMinimum": 0, "maximum": maxTraffic}),
+			func(l *Experiment) *float64 { return &l.Traffic },
+			"how many decisions a day are expected, which a first batch is proposed from"),
+		keyed.Always("floor", keyed.Real(keyed.Object{"minimum": 0, "exclusiveMaximum": 1}),
+			func(l *Experiment) *float64 { return &l.Floor }, "γ, the share of decisions whose arm is uniform"),
+		{Name: "sticky", Doc: "a unit that asks again is answered the same; if not, it is assigned anew, " +
+			"and decisions may name no unit",
+			Schema: func() keyed.Object { return keyed.Object{"type": "boolean", "default": true} },
+			Read: func(d *keyed.Decoder, n ast.Node, at string, to *Experiment) error {
+				var sticky bool
+				err := d.Flag(n, at, &sticky)
+				to.Free = !sticky
+				return err
+			},
+			Given: func(*Experiment) bool { return true },
+			Value: func(l *Experiment) (any, error) { return !l.Free, nil }},
+		keyed.Of("exposure", keyed.OneOf(exposures), func(l *Experiment) *string { return &l.Exposure },
+			"whether a decision counts at once, at once if nobody takes it back, or when it is activated"),
+		keyed.Of("activate_within", lasting(), func(l *Experiment) *time.Duration { return &l.ActivateWithin },
+			"how long after a decision it may be activated; the window if it is not given, an hour at most"),
+		keyed.Of("metrics", keyed.Many(keyed.Mapped(metricKeys), keyed.Object{"maxItems": maxMetrics}),
+			func(l *Experiment) *[]Metric { return &l.Metrics },
+			"further numbers of each decision, released beside the rewards for a price of their own"),
+		keyed.Of("missing", keyed.OneOf([]string{MissingDefault, MissingDrop}),
+			func(l *Experiment) *string { return &l.Missing },
+			"what a decision counts whose reward does not come: the default, or nothing (drop)"),
+		keyed.Of("reports", keyed.OneOf([]string{ReportsSome, ReportsEvery}),
+			func(l *Experiment) *string { return &l.Reports },
+			"which outcomes the reporters promise to report; to drop what is missing they must "+
+				"report every one"),
+		keyed.Of("start", instant(), func(l *Experiment) *time.Time { return &l.Start }, "no decision before"),
+		keyed.Of("end", instant(), func(l *Experiment) *time.Time { return &l.End }, "no decision from then on"),
+		keyed.Of("fallback", keyed.Text(), func(l *Experiment) *string { return &l.Fallback },
+			"the arm that is given while the experiment does not run; the first if it is not given"),
+		keyed.Always("public", keyed.YesNo(), func(l *Experiment) *bool {
+			return &l.Public
+		}, "everybody may read what it released"),
+		keyed.Of("share", keyed.Positive(keyed.Object{"exclusiveMinimum": 0, "maximum": 1}),
+			func(l *Experiment) *float64 { return &l.Share },
+			"the share of units that are in it; the others are given the fallback"),
+		keyed.Of("only", only(), func(l *Experiment) *map[string][]string { return &l.Only },
+			"the public context that a decision must have: keys, and the values of each"),
+		keyed.Of("layer", keyed.Mapped(layerKeys), func(l *Experiment) *Layer { return &l.Layer },
+			"the experiments that no unit is in two of, and this one's range of the units"),
+		keyed.Of("retention", lasting(), func(l *Experiment) *time.Duration { return &l.Retention },
+			"how long after its stop it is archived by itself, such as 720h"),
+		keyed.Of("webhook", keyed.Filled(""), func(l *Experiment) *string { return &l.Webhook },
+			"the https address that is told when it has stopped; it is as public as the rest"),
+	}
+	keys = append(keys, gatheringKeys()...)
+	if bandit == catalog.BanditContextual {
+		for i, k := range keys { // what Check refuses is not in the normal form
+			switch k.Name {
+			case "arms":
+				keys[i] = k.When(k.Given)
+				keys[i].Required = false
+			case "sticky":
+				keys[i] = k.When(func(l *Experiment) bool { return l.Free })
+			}
+		}
+		keys = slices.Insert(keys, 2, contextualKey())
+	}
+	return keys
+}
+
+// livePolicy is the form of a policy for one kind of bandit.
+func policyForm(known catalog.Catalog, bandit string) keyed.Form[Policy] {
+	name := func(p *Policy) *string { return &p.Policy }
+	params := func(p *Policy) *catalog.Params { return &p.Params }
+	keys := func(e catalog.Entry) []keyed.Key[Policy] {
+		return append([]keyed.Key[Policy]{keyed.Always("policy", keyed.Text(), name, "").Must()}, keyed.ParamKeys(e, params)...)
+	}
+	return keyed.PolicyForm[Policy]{Known: known, Bandit: bandit, Name: name, Params: params,
+		Keys: keys, Normal: keys, Shown: keys}.Form()
+}
+
+func unitKeys() []keyed.Key[Unit] {
+	return []keyed.Key[Unit]{
+		keyed.Always("of", keyed.Filled(""), func(u *Unit) *string { return &u.Of }, "such as person or visit").Must(),
+		keyed.Of("assignments", keyed.Whole(), func(u *Unit) *keyed.Count { return &u.Assignments },
+			"how often a unit may be assigned; 1 if it is not given"),
+	}
+}
+
+func metricKeys() []keyed.Key[Metric] {
+	return []keyed.Key[Metric]{
+		keyed.Always("name", keyed.As(keyed.Object{"type": "string", "pattern": keyed.NameForm.String(), "maxLength": keyed.MaxLabel},
+			(*keyed.Decoder).Text), func(m *Metric) *string { return &m.Name }, "").Must(),
+		{Name: "range", Doc: keyed.RangeDoc, Schema: keyed.SpanSchema,
+			Read: func(d *keyed.Decoder, n ast.Node, at string, to *Metric) error {
+				return d.Pair(n, at, &to.Lo, &to.Hi)
+			},
+			Given: func(*Metric) bool { return true },
+			Value: func(m *Metric) (any, error) {
+				lo, hi := m.Range()
+				return keyed.List([]float64{lo, hi}), nil
+			}},
+		keyed.Always("default", keyed.Real(keyed.Object{}), func(m *Metric) *float64 { return &m.Default },
+			"what a decision counts for which it is not reported"),
+		keyed.Always("budget", keyed.Budget(keyed.BudgetShapes()), func(m *Metric) *privacy.Budget { return &m.Budget },
+			"what one unit may lose by it, in addition").Must(),
+	}
+}
+
+func rewardKeys() []keyed.Key[Experiment] {
+	return []keyed.Key[Experiment]{
+		{Name: "range", Doc: keyed.RangeDoc, Schema: keyed.SpanSchema,
+			Read: func(d *keyed.Decoder, n ast.Node, at string, to *Experiment) error {
+				return d.Pair(n, at, &to.Lo, &to.Hi)
+			},
+			Given: func(*Experiment) bool { return true },
+			Value: func(l *Experiment) (any, error) {
+				lo, hi := l.Range()
+				return keyed.List([]float64{lo, hi}), nil
+			}},
+		keyed.Always("default", keyed.Real(keyed.Object{}), func(l *Experiment) *float64 { return &l.Default },
+			"what a decision counts whose reward does not come"),
+	}
+}
+
+// ofArms are keys that contextual experiments do not have.
+var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "share", "only", "layer",
+	"webhook", "trust", "report_after", "grid", "helper", "cohort"}
+
+// Schema is the JSON schema (draft 2020-12) of live experiments.
+func (r Reader) Schema() ([]byte, error) {
+	var of []any
+	for _, bandit := range []string{catalog.BanditArms, catalog.BanditIdentify, catalog.BanditContextual} {
+		keys := keys(r.Catalog, bandit)
+		keys = slices.DeleteFunc(keys, func(k keyed.Key[Experiment]) bool {
+			return k.Name == "risk" && bandit != catalog.BanditIdentify ||
+				bandit == catalog.BanditContextual && slices.Contains(ofArms, k.Name)
+		})
+		s := keyed.SchemaOf(keys)
+		if bandit == catalog.BanditIdentify {
+			s["required"] = append(s["required"].([]string), "risk")
+		}
+		of = append(of, s)
+	}
+	return json.MarshalIndent(keyed.Object{"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title": "Sotto live experiment", "oneOf": of}, "", "  ")
+}
+
+func armSchema() keyed.Object {
+	return keyed.Object{"anyOf": []any{keyed.Object{"type": "string"}, keyed.Object{"type": "object",
+		"properties":           keyed.Object{"name": keyed.LabelSchema(), "value": keyed.Object{}},
+		"required":             []string{"name"},
+		"additionalProperties": false}}}
+}
+
+func readArm(d *keyed.Decoder, n ast.Node, field string, to *Arm) error {
+	to.Value = json.RawMessage("null")
+	if s, ok := n.(*ast.StringNode); ok {
+		to.Name = s.Value
+		return nil
+	}
+	return d.Keys(n, field, []string{"name", "value"}, func(key, at string, v ast.Node) error {
+		if key == "name" {
+			return d.Text(v, at, &to.Name)
+		}
+		value, err := readJSON(d, v, at)
+		if err != nil {
+			return err
+		}
+		to.Value, err = json.Marshal(value)
+		return err
+	})
+}
+
+func readDuration(d *keyed.Decoder, n ast.Node, field string, to *time.Duration) error {
+	var text string
+	err := d.Text(n, field, &text)
+	if err != nil {
+		return d.Fail(n, field, "is %s, must be a duration such as 24h or 90m", keyed.KindOfNode(n))
+	}
+	if *to, err = time.ParseDuration(text); err != nil {
+		return d.Fail(n, field, "is %q, must be a duration such as 24h or 90m", keyed.Clip(text))
+	}
+	return nil
+}
+
+// lasting is a duration such as 24h, not 0.
+func lasting() keyed.Form[time.Duration] {
+	return keyed.Form[time.Duration]{
+		Read: func(d *keyed.Decoder, n ast.Node, at string, to *time.Duration) error {
+			err := readDuration(d, n, at, to)
+			if err == nil && *to == 0 {
+				err = d.Fail(n, at, "is 0s, must be from %v to %v", MinWindow, MaxWindow)
+			}
+			return err
+		},
+		Write:  func(w time.Duration) (any, error) { return w.String(), nil },
+		Schema: func() keyed.Object { return keyed.Object{"type": "string", "pattern": `^[0-9.]+(ms|s|m|h)`} }}
+}
+
+// instant is a time as RFC 3339 writes it.
+func instant() keyed.Form[time.Time] {
+	return keyed.Form[time.Time]{
+		Read: func(d *keyed.Decoder, n ast.Node, at string, to *time.Time) error {
+			var text string
+			err := d.Text(n, at, &text)
+			if err != nil {
+				return err
+			}
+			if *to, err = time.Parse(time.RFC3339, text); err != nil {
+				return d.Fail(n, at, "is %q, must be a time such as 2026-01-31T09:00:00Z", keyed.Clip(text))
+			}
+			return nil
+		},
+		Write:  func(t time.Time) (any, error) { return t.UTC().Format(time.RFC3339Nano), nil },
+		Schema: func() keyed.Object { return keyed.Object{"type": "string", "format": "date-time"} },
+	}
+}
+
+// json is a node as encoding/json takes it.
+func readJSON(d *keyed.Decoder, n ast.Node, field string) (any, error) {
+	switch v := n.(type) {
+	case *ast.NullNode:
+		return nil, nil
+	case *ast.BoolNode:
+		return v.Value, nil
+	case *ast.IntegerNode, *ast.FloatNode:
+		if text := v.GetToken().Value; json.Valid([]byte(text)) {
+			return json.Number(text), nil
+		}
+		var x float64
+		err := d.Float(n, field, &x)
+		return x, err
+	case *ast.SequenceNode:
+		out := []any{}
+		err := d.Items(n, field, func(_ int, at string, item ast.Node) error {
+			x, err := readJSON(d, item, at)
+			out = append(out, x)
+			return err
+		})
+		return out, err
+	case *ast.MappingNode, *ast.MappingValueNode:
+		values, err := d.Mapping(n, field)
+		if err != nil {
+			return nil, err
+		}
+		out := map[string]any{}
+		for _, kv := range values {
+			key := kv.Key.GetToken().Value
+			if out[key], err = readJSON(d, kv.Value, keyed.Join(field, key)); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	var text string
+	err := d.Text(n, field, &text)
+	return text, err
+}
+
+func (l *Experiment) fail(field, format string, args ...any) error {
+	return l.Wrap(field, fmt.Errorf(format, args...))
+}
+
+// Wrap places an error at a field, where the file has it.
+func (l *Experiment) Wrap(field string, err error) error { return l.src.Wrap(field, err) }
+
+// Check says what is wrong with the experiment, field by field: nil, or an Error. What it lets pass
+// can be played live (play.Admit) with the guarantee that Budget says.
+func (l *Experiment) Check() error {
+	lo, hi := l.Range()
+	switch {
+	case l.Name == "":
+		return l.fail("name", "is missing")
+	case !keyed.NameForm.MatchString(l.Name) || len(l.Name) > keyed.MaxLabel:
+		return l.fail("name", "is %q, must be at most %d characters of a-z, 0-9, dot, dash and "+
+			"underscore, the first a letter or digit", keyed.Clip(l.Name), keyed.MaxLabel)
+	case l.Contextual == nil && (len(l.Arms) < 2 || len(l.Arms) > maxArms):
+		return l.fail("arms", "has %d, must be from 2 to %d", len(l.Arms), maxArms)
+	case l.Policy.Policy == "":
+		return l.fail("policy", "is missing")
+	case l.Unit.Of == "":
+		return l.fail("unit.of", "is missing: say whose rewards are protected, such as person or visit")
+	case l.Unit.Assignments < 0:
+		return l.fail("unit.assignments", "is %d, must be at least 1", int(l.Unit.Assignments))
+	case !(l.Window >= MinWindow && l.Window <= MaxWindow):
+		return l.fail("window", "is %v, must be from %v to %v", l.Window, MinWindow, MaxWindow)
+	case l.Exposure != "" && !slices.Contains(exposures, l.Exposure):
+		return l.fail("exposure", "is %q, must be %s", keyed.Clip(l.Exposure), strings.Join(exposures, " or "))
+	case l.Missing != "" && l.Missing != MissingDefault && l.Missing != MissingDrop:
+		return l.fail("missing", "is %q, must be %s or %s", keyed.Clip(l.Missing), MissingDefault, MissingDrop)
+	case l.Reports != "" && l.Reports != ReportsSome && l.Reports != ReportsEvery:
+		return l.fail("reports", "is %q, must be %s or %s", keyed.Clip(l.Reports), ReportsSome, ReportsEvery)
+	case l.Missing == MissingDrop && l.Reports != ReportsEvery:
+		return l.fail("missing", "is drop: counts would tell whose rewards came, which is allowed only with "+
+			"reports: every, the promise to report every outcome")
+	case l.ActivateWithin != 0 && l.Exposure != ExposeActivate:
+		return l.fail("activate_within", "is given, and exposure is not %s", ExposeActivate)
+	case l.ActivateWithin != 0 && !(l.ActivateWithin >= MinWindow && l.ActivateWithin <= MaxWindow):
+		return l.fail("activate_within", "is %v, must be from %v to %v", l.ActivateWithin, MinWindow, MaxWindow)
+	case l.Retention != 0 && !(l.Retention >= MinWindow && l.Retention <= MaxRetention):
+		return l.fail("retention", "is %v, must be from %v to %v", l.Retention, MinWindow, MaxRetention)
+	case !(l.Traffic >= 0 && l.Traffic <= maxTraffic):
+		return l.fail("traffic", "is %v, must be above 0 and at most %v decisions a day", l.Traffic,
+			float64(maxTraffic))
+	case !(l.Floor >= 0 && l.Floor < 1):
+		return l.fail("floor", "is %v, must be at least 0 and below 1", l.Floor)
+	case !l.Start.IsZero() && !l.End.IsZero() && !l.End.After(l.Start):
+		return l.fail("end", "is %s, must be a time after the start, %s", l.End.Format(time.RFC3339),
+			l.Start.Format(time.RFC3339))
+	case !(l.Default >= lo && l.Default <= hi):
+		return l.fail("reward.default", "is %v, must be a number from %v to %v", l.Default, lo, hi)
+	}
+	if _, err := release.NewClip(lo, hi); err != nil {
+		return l.fail("reward.range", "%w", err)
+	}
+	if err := keyed.CheckLabel(l.Unit.Of); err != nil {
+		return l.src.Wrap("unit.of", err)
+	}
+	if l.Contextual != nil {
+		return l.checkContextual()
+	}
+	if err := l.checkArms(); err != nil {
+		return err
+	}
+	if err := l.checkMetrics(); err != nil {
+		return err
+	}
+	if err := l.checkAudience(); err != nil {
+		return err
+	}
+	if err := l.checkWebhook(); err != nil {
+		return err
+	}
+	if err := l.checkTrust(); err != nil {
+		return err
+	}
+	each, err := l.EachAssignment()
+	if err != nil {
+		return err
+	}
+	p, err := l.NewPolicy(ZeroCoins{})
+	if err != nil {
+		return err
+	}
+	if _, err := l.Take(); err != nil {
+		return err
+	}
+	if p.Mechanism() == nil {
+		return l.fail("policy", "has no mechanism at %v", each)
+	}
+	return l.checkGathered(p, each)
+}
+
+// Take says how the policy takes the decisions that it asks for from the queue of their arm.
+func (l *Experiment) Take() (play.Take, error) {
+	p, err := l.NewPolicy(ZeroCoins{})
+	if err != nil {
+		return 0, err
+	}
+	take, err := play.Admit(p)
+	if err != nil {
+		return 0, l.src.Wrap("policy", err)
+	}
+	for field, yes := range map[string]bool{"missing": l.Missing == MissingDrop,
+		"exposure": l.Exposure == ExposeRetract} {
+		if !yes {
+			continue
+		}
+		if err := play.AdmitAtLeast(p); err != nil {
+			return 0, l.src.Wrap(field, err)
+		}
+		take = play.AtLeast
+	}
+	return take, nil
+}
+
+// maxAddress is the longest address of a webhook or a helper, in bytes.
+const maxAddress = 2048
+
+// IntervalCondition is on what an interval for a mean of the released sums rests, beside what
+// is proved of it: a sentence, empty if there is nothing. Where decisions can be retracted,
+// or are dropped without a report, who is counted may go by the reward, and a sum then is not
+// of those who are.
+func (l *Experiment) IntervalCondition() string {
+	var what []string
+	if l.Exposure == ExposeRetract {
+		what = append(what, "retracted")
+	}
+	if l.Missing == MissingDrop {
+		what = append(what, "reported")
+	}
+	if what == nil {
+		return ""
+	}
+	return "Intervals hold only if whether a decision is " + strings.Join(what, " or ") +
+		" does not go by its reward."
+}
+
+func (l *Experiment) checkWebhook() error {
+	if l.Webhook == "" {
+		return nil
+	}
+	return l.checkAddress("webhook", l.Webhook, "https://shop.example/stopped", true)
+}
+
+// checkAddress says whether a key is an address of the web that may be written to: such as example.
+func (l *Experiment) checkAddress(key, address, example string, query bool) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" && !query ||
+		len(address) > maxAddress {
+		without := "user and fragment"
+		if !query {
+			without = "user, query and fragment"
+		}
+		return l.fail(key, "must be an address such as %s, without %s", example, without)
+	}
+	ip := net.ParseIP(u.Hostname())
+	if own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback(); u.Scheme != "https" &&
+		!(u.Scheme == "http" && own) {
+		return l.fail(key, "has the scheme %q, must be https, or http to this machine", keyed.Clip(u.Scheme))
+	}
+	return nil
+}
+
+func (l *Experiment) checkArms() error {
+	names := map[string]bool{}
+	for i, a := range l.Arms {
+		at := fmt.Sprintf("arms[%d]", i)
+		switch {
+		case a.Name == "":
+			return l.fail(at+".name", "is missing")
+		case names[a.Name]:
+			return l.fail(at+".name", "%q is the name of an arm before: names must differ", keyed.Clip(a.Name))
+		case len(a.Value) > maxValue:
+			return l.fail(at+".value", "is %d bytes long, must be at most %d", len(a.Value), maxValue)
+		case len(a.Value) > 0 && !json.Valid(a.Value):
+			return l.fail(at+".value", "is no JSON")
+		}
+		if err := keyed.CheckLabel(a.Name); err != nil {
+			return l.src.Wrap(at+".name", err)
+		}
+		names[a.Name] = true
+	}
+	if l.Fallback != "" && !names[l.Fallback] {
+		return l.fail("fallback", "is %q, must be the name of an arm", keyed.Clip(l.Fallback))
+	}
+	return nil
+}
+
+func (l *Experiment) checkMetrics() error {
+	if n := len(l.Metrics); n > maxMetrics {
+		return l.fail("metrics", "has %d, must have at most %d", n, maxMetrics)
+	}
+	names := map[string]bool{}
+	for i, m := range l.Metrics {
+		at := fmt.Sprintf("metrics[%d]", i)
+		lo, hi := m.Range()
+		switch {
+		case !keyed.NameForm.MatchString(m.Name) || len(m.Name) > keyed.MaxLabel:
+			return l.fail(at+".name", "is %q, must be at most %d characters of a-z, 0-9, dot, dash and "+
+				"underscore, the first a letter or digit", keyed.Clip(m.Name), keyed.MaxLabel)
+		case names[m.Name]:
+			return l.fail(at+".name", "%q is the name of a metric before: names must differ", m.Name)
+		case !(m.Default >= lo && m.Default <= hi):
+			return l.fail(at+".default", "is %v, must be a number from %v to %v", m.Default, lo, hi)
+		}
+		if _, err := release.NewClip(lo, hi); err != nil {
+			return l.fail(at+".range", "%w", err)
+		}
+		if _, err := m.mechanism(l.Budget, l.Assignments()); err != nil {
+			return l.fail(at+".budget", "%w", err)
+		}
+		names[m.Name] = true
+	}
+	return nil
+}
+
+// Range is the metric's declared range.
+func (m Metric) Range() (lo, hi float64) {
+	if m.Lo == 0 && m.Hi == 0 {
+		return 0, 1
+	}
+	return m.Lo, m.Hi
+}
+
+// mechanism is what releases a metric beside rewards with this budget, to units with so many
+// assignments: one-shot noise for an ε/m or a ρ/m².
+func (m Metric) mechanism(rewards privacy.Budget, assignments int) (privacy.Mechanism, error) {
+	times := float64(assignments)
+	switch b := m.Budget.(type) {
+	case nil:
+		return nil, errors.New("is missing, must be a budget such as {epsilon: 0.1}")
+	case privacy.Pure:
+		if _, ok := rewards.(privacy.Pure); ok && b.Epsilon > 0 && b.Epsilon <= maxMetricBudget {
+			return privacy.Laplace{Scale: times / b.Epsilon}, nil
+		}
+	case privacy.ZCDP:
+		if _, ok := rewards.(privacy.ZCDP); ok && b.Rho > 0 && b.Rho <= maxMetricBudget {
+			return privacy.Gaussian{Sigma: times / math.Sqrt(2*b.Rho)}, nil
+		}
+	}
+	return nil, fmt.Errorf("is %v, must be above 0 and at most %v, in epsilon or in rho as the experiment's, "+
+		"which is %v", m.Budget, float64(maxMetricBudget), rewards)
+}
+
+// maxMetricBudget is an ε or a ρ that protects nobody.
+const maxMetricBudget = 100
+
+// PlayMetrics are the metrics as they are played.
+func (l *Experiment) PlayMetrics() (out []play.Metric, err error) {
+	for i, m := range l.Metrics {
+		p := play.Metric{Name: m.Name, Lo: m.Lo, Hi: m.Hi, Default: m.Default}
+		if p.Mechanism, err = m.mechanism(l.Budget, l.Assignments()); err != nil {
+			return nil, l.fail(fmt.Sprintf("metrics[%d].budget", i), "%w", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// Total is what one unit may lose in all: the budget and those of the metrics or of the rules.
+func (l *Experiment) Total() privacy.Budget {
+	total := l.Budget
+	var more []privacy.Budget
+	for _, m := range l.Metrics {
+		more = append(more, m.Budget)
+	}
+	if l.Contextual != nil {
+		for _, r := range l.Contextual.Rules {
+			more = append(more, r.Budget)
+		}
+	}
+	for _, of := range more {
+		switch b := total.(type) {
+		case privacy.Pure:
+			if more, ok := of.(privacy.Pure); ok {
+				b.Epsilon += more.Epsilon
+			}
+			total = b
+		case privacy.ZCDP:
+			if more, ok := of.(privacy.ZCDP); ok {
+				b.Rho += more.Rho
+			}
+			total = b
+		}
+	}
+	if more == nil {
+		return total
+	}
+	return shortly(total)
+}
+
+// shortly is a sum of decimals without what rounding has added to it; ledgers allow for more.
+func shortly(b privacy.Budget) privacy.Budget {
+	round := func(x float64) float64 {
+		y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
+		if err != nil {
+			return x
+		}
+		return y
+	}
+	switch b := b.(type) {
+	case privacy.Pure:
+		return privacy.Pure{Epsilon: round(b.Epsilon)}
+	case privacy.ZCDP:
+		return privacy.ZCDP{Rho: round(b.Rho)}
+	}
+	return b
+}
+
+// Range is the declared range of rewards.
+func (l *Experiment) Range() (lo, hi float64) {
+	if l.Lo == 0 && l.Hi == 0 {
+		return 0, 1
+	}
+	return l.Lo, l.Hi
+}
+
+// Activation is how long after a decision it may be activated, 0 where it counts at once.
+func (l *Experiment) Activation() time.Duration {
+	switch {
+	case l.Exposure != ExposeActivate:
+		return 0
+	case l.ActivateWithin != 0:
+		return l.ActivateWithin
+	}
+	return min(l.Window, time.Hour)
+}
+
+// A FirstBatch is a proposal for the parameter of a policy that says how long an arm's first batch
+// is. Every batch waits until the windows of its decisions have passed, and what is decided
+// meanwhile is in its shares: the proposal is what is decided then anyway. Which of the two loses
+// less depends on the arms, too: Request compares them.
+type FirstBatch struct {
+	Param    string // the parameter's name
+	Is       int    // decisions of an arm, as it is
+	Proposed int    // that come while a batch waits, shared out to the arms
+}
+
+// FirstBatch proposes a first batch for the expected traffic; ok is false if there is none, or the
+// policy has no such parameter, or its first batch fills a window already. The experiment must pass
+// Check.
+func (l *Experiment) FirstBatch() (_ FirstBatch, ok bool) {
+	entry, err := l.Catalog.Find(l.Bandit(), l.Policy.Policy)
+	if err != nil || l.Traffic == 0 || l.Contextual != nil {
+		return FirstBatch{}, false
+	}
+	at := slices.IndexFunc(entry.Params, func(p catalog.Param) bool { return p.Name == FirstParam })
+	p, err := l.NewPolicy(ZeroCoins{})
+	if err != nil || at < 0 {
+		return FirstBatch{}, false
+	}
+	out := FirstBatch{Param: FirstParam}
+	if b := p.Next(privacy.Released{}); b != nil && len(b.Plays) > 0 {
+		out.Is = b.Plays[0].Rounds
+	}
+	waiting := l.Traffic * l.Window.Hours() / 24 / float64(len(l.Arms))
+	out.Proposed = int(min(waiting, entry.Params[at].Hi, float64(math.MaxInt/4)))
+	return out, out.Is > 0 && out.Proposed > out.Is
+}
+
+// Assignments is how often a unit may be assigned.
+func (l *Experiment) Assignments() int { return max(1, int(l.Unit.Assignments)) }
+
+// EachAssignment is the budget of one reward, such that a unit with all its assignments loses
+// Budget at most: ε/m, or ρ/m² (privacy.Group).
+func (l *Experiment) EachAssignment() (privacy.Budget, error) { return l.each(l.Budget) }
+
+// EachTotal is EachAssignment with the metrics or the rules: the budget of all that is reported of
+// one decision.
+func (l *Experiment) EachTotal() (privacy.Budget, error) { return l.each(l.Total()) }
+
+// each shares a budget out to the assignments of a unit.
+func (l *Experiment) each(budget privacy.Budget) (privacy.Budget, error) {
+	m := float64(l.Assignments())
+	switch b := budget.(type) {
+	case nil:
+		return nil, l.fail("budget", "is missing, must be a budget such as {epsilon: 1}")
+	case privacy.None:
+		return nil, l.fail("budget", "is none: live rewards are people's, must be a budget such "+
+			"as {epsilon: 1}")
+	case privacy.Pure:
+		b.Epsilon /= m
+		return b, nil
+	case privacy.ZCDP:
+		b.Rho /= m * m
+		return b, nil
+	default:
+		if m > 1 {
+			return nil, l.fail("unit.assignments", "is %v with a budget of %v, must be 1, or a budget "+
+				"in epsilon or in rho", m, b)
+		}
+		return b, nil
+	}
+}
+
+// Guarantee says in words what is promised to a unit, of an experiment that Check lets pass.
+func (l *Experiment) Guarantee() (string, error) {
+	each, err := l.EachTotal()
+	if err != nil {
+		return "", err
+	}
+	if l.Contextual.Joint() {
+		return l.jointGuarantee(each), nil
+	}
+	how := "her one reward"
+	if m := l.Assignments(); m > 1 {
+		how = fmt.Sprintf("her %d rewards together, each at %v", m, each)
+	}
+	what := "rewards"
+	if len(l.Metrics) > 0 {
+		what = fmt.Sprintf("rewards and metrics (%v for the rewards)", l.Budget)
+	}
+	if l.Contextual != nil { // whoever comes twice is two
+		how = "the reward of each event"
+	}
+	if l.Contextual != nil && len(l.Contextual.Rules) > 0 {
+		rules := "a rule"
+		if n := len(l.Contextual.Rules); n > 1 {
+			rules = fmt.Sprintf("%d rules", n)
+		}
+		how += fmt.Sprintf(" (%v for learning, the rest for %s)", l.Budget, rules)
+	}
+	text := fmt.Sprintf("what everybody sees depends on a %s's %s by released noisy sums alone, at %v "+
+		"for %s", l.Unit.Of, what, l.Total(), how)
+	if l.Contextual != nil {
+		text += "; contexts, features, ids of actions and what was decided are not protected"
+	}
+	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
+		text += "; counts tell which decisions were met, which must not depend on an outcome"
+	}
+	text += l.whom()
+	if l.Missing == MissingDrop {
+		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
+			"every outcome is reported"
+	}
+	if odds := l.odds(); odds != "" {
+		text += "; " + odds
+	}
+	return text, nil
+}
+
+// mostEpsilon is the largest ε of all of a person's rewards that goes without saying what it allows.
+const mostEpsilon = 8
+
+// odds says what an ε above that allows, and is empty below.
+func (l *Experiment) odds() string {
+	total, ok := l.Total().(privacy.Pure)
+	if !ok || total.Epsilon <= mostEpsilon {
+		return ""
+	}
+	factor := fmt.Sprintf("%.2g", math.Exp(total.Epsilon))
+	if total.Epsilon > 100 { // beyond what is read, and in the end beyond a float64
+		factor = fmt.Sprintf("1e+%.0f", math.Floor(total.Epsilon/math.Ln10))
+	}
+	return fmt.Sprintf("at %v everything that is published may change the odds about one %s's outcome by a "+
+		"factor of up to e^%v, about %s", total, l.Unit.Of, total.Epsilon, factor)
+}
+
+// NewPolicy builds the policy, with its coins at their start.
+func (l *Experiment) NewPolicy(coins policy.Coins) (policy.Policy, error) {
+	each, err := l.EachAssignment()
+	if err != nil {
+		return nil, err
+	}
+	return l.PolicyAt(each, coins)
+}
+
+// policyAt builds the policy at a budget of one reward.
+func (l *Experiment) PolicyAt(each privacy.Budget, coins policy.Coins) (policy.Policy, error) {
+	if l.Contextual != nil {
+		return nil, l.fail("contextual", "is given, and a policy for arms was asked for")
+	}
+	entry, err := l.Catalog.Find(l.Bandit(), l.Policy.Policy)
+	if err != nil {
+		return nil, l.src.Wrap("policy", err)
+	}
+	if !entry.Private {
+		return nil, l.fail("policy", "%s is not private: live rewards are people's", entry.Name)
+	}
+	if err := entry.Meets(each); err != nil {
+		return nil, l.src.Wrap("budget", err)
+	}
+	params, err := entry.Complete(l.Policy.Params)
+	if err != nil {
+		return nil, l.src.Wrap("policy", err)
+	}
+	var p policy.Policy
+	if l.Bandit() == catalog.BanditIdentify {
+		if !(l.Risk > 0 && l.Risk < 1) {
+			return nil, l.fail("risk", "is %v, must be above 0 and below 1: the probability of a wrong "+
+				"answer that is allowed", l.Risk)
+		}
+		var rule identify.Identifier
+		rule, err = entry.NewIdentify(catalog.IdentifySetting{Arms: len(l.Arms), Risk: l.Risk,
+			Budget: each, Coins: coins}, params)
+		p = rule
+	} else {
+		if !entry.Anytime && l.Horizon == 0 {
+			return nil, l.fail("horizon", "is missing: %s must know how many decisions there will be",
+				entry.Name)
+		}
+		p, err = entry.New(catalog.Setting{Arms: len(l.Arms), Horizon: int(l.Horizon), Budget: each,
+			Coins: coins}, params)
+	}
+	if err != nil {
+		return nil, l.src.Wrap("policy", err)
+	}
+	return p, nil
+}
+
+// zeroCoins are for policies that are built to be looked at.
+type ZeroCoins struct{}
+
+func (ZeroCoins) Float64() float64          { return 0 }
+func (ZeroCoins) Normal() float64           { return 0 }
+func (ZeroCoins) Beta(a, b float64) float64 { return a / (a + b) }
+
+// JSON is the experiment's normal form on one line, which Parse reads back.
+func (l *Experiment) JSON() ([]byte, error) {
+	fields, err := keyed.NormalOf(keys(l.Catalog, l.Bandit()), l)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := keyed.WriteFlow(&b, fields, true); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// bandit is the kind of bandit that the policy is for.
+func (l *Experiment) Bandit() string {
+	switch {
+	case l.Contextual != nil:
+		return catalog.BanditContextual
+	case l.Risk != 0:
+		return catalog.BanditIdentify
+	}
+	return catalog.BanditArms
+}
+
+// firstParam is the parameter of policies for the first batch of an arm.
+const FirstParam = "first"
