@@ -116,7 +116,7 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 		return stopped(err)
 	}
 	if figure != nil {
-		if err := p.Figure().Write(figure, as, c.drawing()); err != nil {
+		if err := planFigure(p).Write(figure, as, c.drawing()); err != nil {
 			return drawn(fmt.Errorf("--figure: %w", err))
 		}
 		if err := figure.Replace(); err != nil {
@@ -126,5 +126,5 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 	if c.JSON {
 		return printJSON(s, p)
 	}
-	return p.WriteText(s.out)
+	return writePlan(s.out, p)
 }

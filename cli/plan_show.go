@@ -1,33 +1,24 @@
-package trial
+package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 
 	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/trial"
 )
 
-// Budget is the row's budget as text.
-func (r PlanRow) Budget() string {
-	if math.IsInf(r.Epsilon, 1) {
-		return "none"
-	}
-	return "ε=" + strconv.FormatFloat(r.Epsilon, 'g', -1, 64)
-}
-
-// WriteText writes the plan as a table, and what it means.
-func (p *Plan) WriteText(out io.Writer) error {
+// writePlan writes a plan as a table, and what it means.
+func writePlan(out io.Writer, p *trial.Plan) error {
 	w := report.NewColumns(out)
 	fmt.Fprintf(out, "%s\n%s, risk %v, %s at each ε\n\n", p.Arms, p.Rule.Entry().Title,
 		p.Rule.Risk(), report.Several(p.Runs, "run"))
 	fmt.Fprintln(w, "budget\tlower bound\tparticipants\tmedian\t90 %\tmax\twrong\tbatches\t× none")
 	// A mean stands if every run ended, a median if most did.
-	stands := func(r PlanRow) bool { return r.Capped == 0 || p.Prior && 2*r.Capped < p.Runs }
+	stands := func(r trial.PlanRow) bool { return r.Capped == 0 || p.Prior && 2*r.Capped < p.Runs }
 	capped, compared, below := 0, true, false
-	for _, r := range append(append([]PlanRow{}, p.Rows...), p.Plain) {
+	for _, r := range append(append([]trial.PlanRow{}, p.Rows...), p.Plain) {
 		mark := ""
 		if r.Capped > 0 {
 			mark = fmt.Sprintf(" (%d at the cap)", r.Capped)
@@ -63,12 +54,12 @@ func (p *Plan) WriteText(out io.Writer) error {
 	switch {
 	case p.Free > 0:
 		fmt.Fprintf(out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s "+
-			"than %s without noise.\n", p.Free, 100*Slack, size, p.Rule.Entry().Title)
+			"than %s without noise.\n", p.Free, 100*trial.Slack, size, p.Rule.Entry().Title)
 	case !compared:
 		fmt.Fprintln(out, "Whether privacy is free at any of these ε is not known: runs ended at the cap.")
 	default:
 		fmt.Fprintf(out, "Privacy is not free at any of these ε: that would be at most %.0f %% "+
-			"more participants %s than %s without noise.\n", 100*Slack, size, p.Rule.Entry().Title)
+			"more participants %s than %s without noise.\n", 100*trial.Slack, size, p.Rule.Entry().Title)
 	}
 	if below {
 		fmt.Fprintf(out, "× none below 1 is no gain from noise: none is %s without it, whose "+
@@ -97,14 +88,8 @@ func (p *Plan) WriteText(out io.Writer) error {
 	return nil
 }
 
-// A Figure is a drawing of a plan. What is in it is not part of the API.
-type Figure = report.Figure
-
-// Draw writes the figure, as SVG.
-func (p *Plan) Draw(out io.Writer) error { return p.Figure().WriteSVG(out) }
-
-// Figure is participants against ε.
-func (p *Plan) Figure() Figure {
+// planFigure is participants against ε.
+func planFigure(p *trial.Plan) report.Figure {
 	f := report.Figure{
 		ID: "plan", Title: "Participants of a trial",
 		Subtitle: fmt.Sprintf("%s; %s, risk %v", p.Arms, p.Rule.Entry().Title, p.Rule.Risk()),
@@ -136,60 +121,4 @@ func (p *Plan) Figure() Figure {
 	}
 	f.Series = []report.Series{mean, high, plain, lower}
 	return f
-}
-
-// planJSON is a plan as programs read it.
-type planJSON struct {
-	Arms           string    `json:"arms"`
-	Rule           string    `json:"rule"`
-	Risk           float64   `json:"risk"`
-	Runs           int       `json:"runs"`
-	Cap            int       `json:"cap"`
-	Rows           []rowJSON `json:"rows"`
-	WithoutPrivacy rowJSON   `json:"without_privacy"`
-	Boundary       any       `json:"regime_boundary"`
-	Free           any       `json:"free_from"` // null: nowhere
-}
-
-type rowJSON struct {
-	Epsilon  any        `json:"epsilon"` // "none" without privacy
-	Lower    any        `json:"lower_bound"`
-	Mean     float64    `json:"mean"`
-	SE       float64    `json:"standard_error"`
-	Median   float64    `json:"median"`
-	Q90      float64    `json:"q90"`
-	Max      float64    `json:"max"`
-	Capped   int        `json:"capped"`
-	Wrong    int        `json:"wrong"`
-	Interval [2]float64 `json:"wrong_interval"`
-	Batches  float64    `json:"batches"`
-	Ratio    float64    `json:"over_without_privacy"`
-}
-
-// MarshalJSON writes the plan for programs: what is not a number, or infinite, is null, and the
-// row without privacy has the epsilon "none".
-func (p *Plan) MarshalJSON() ([]byte, error) {
-	finite := func(x float64) any {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil
-		}
-		return x
-	}
-	row := func(r PlanRow) rowJSON {
-		out := rowJSON{r.Epsilon, finite(r.Lower), r.Mean, r.SE, r.Median, r.Q90, r.Max, r.Capped,
-			r.Wrong, [2]float64{r.WrongLo, r.WrongHi}, r.Batches, r.OverNonPrivate}
-		if math.IsInf(r.Epsilon, 1) {
-			out.Epsilon = "none"
-		}
-		return out
-	}
-	out := planJSON{Arms: p.Arms, Rule: p.Rule.Name(), Risk: p.Rule.Risk(), Runs: p.Runs,
-		Cap: p.Cap, WithoutPrivacy: row(p.Plain), Boundary: finite(p.Boundary)}
-	if p.Free > 0 {
-		out.Free = p.Free
-	}
-	for _, r := range p.Rows {
-		out.Rows = append(out.Rows, row(r))
-	}
-	return json.Marshal(out)
 }
