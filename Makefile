@@ -4,12 +4,12 @@ BENCHSTAT = go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c
 
 # The hot paths: samplers, a release, an index, a run.
 HOT = Run|Episode|Round|DPTT|Exact|FastDiscrete|Binomial|BernoulliSum|KLUpper|DEpsUpper
-HOT_PACKAGES = ./sim ./policy/identify ./release ./privacy ./noise ./bandit ./internal/base/divergence
+HOT_PACKAGES = ./sim ./policy/identify ./release ./privacy ./noise ./bandit ./internal/divergence
 
 .PHONY: explorer
 # What of docs/explorer is made: the simulator as WebAssembly, and what the page begins with.
 explorer:
-	go run ./internal/front/explore/make
+	go run ./lab/explore/make
 
 .PHONY: check test bench benchdiff cover mutate
 check:
@@ -49,7 +49,7 @@ cover:
 	go tool cover -func out/cover.txt | tail -n 1
 
 # Mutation testing, by hand, since it takes up to an hour: make mutate PKG=privacy (or noise, release,
-# secagg, stopping, internal/base/divergence, internal/base/interval). It ends with an error if a mutant lives that
+# secagg, stopping, internal/divergence, internal/interval). It ends with an error if a mutant lives that
 # testdata/mutants.txt does not name, or if one that is named there does not live.
 mutate:
 	@test -n "$(PKG)" || { echo 'usage: make mutate PKG=privacy' >&2; exit 2; }
@@ -60,15 +60,15 @@ mutate:
 # stores that are wrong must be found.
 .PHONY: crash
 crash:
-	CI=true SOTTO_CRASHES=200 go test -count=1 -timeout 1h -v -run '^TestCrash(Twins)?$$' ./serve
-	CI=true SOTTO_CRASHES=100 go test -count=1 -timeout 1h -v -run '^TestCrashContexts(Twins)?$$' ./serve
-	CI=true SOTTO_CRASHES=100 go test -count=1 -timeout 1h -v -run '^TestCrashNodes(Twins)?$$' ./serve
+	CI=true SOTTO_CRASHES=200 go test -count=1 -timeout 1h -v -run '^TestCrash(Twins)?$$' ./live/serve
+	CI=true SOTTO_CRASHES=100 go test -count=1 -timeout 1h -v -run '^TestCrashContexts(Twins)?$$' ./live/serve
+	CI=true SOTTO_CRASHES=100 go test -count=1 -timeout 1h -v -run '^TestCrashNodes(Twins)?$$' ./live/serve
 
 # Simulated visitors of the engine, under every policy that is played live, against sim; and a day of
 # ten million decisions.
 .PHONY: visitors day
 visitors:
-	SOTTO_VISITORS=60 go test -count=1 -v -timeout 60m -run '^TestVisitorsRegret$$' ./serve
+	SOTTO_VISITORS=60 go test -count=1 -v -timeout 60m -run '^TestVisitorsRegret$$' ./live/serve
 
 day:
-	SOTTO_DAY=1e7 go test -count=1 -timeout 60m -run '^$$' -bench '^BenchmarkDay$$' -benchtime 1x ./serve
+	SOTTO_DAY=1e7 go test -count=1 -timeout 60m -run '^$$' -bench '^BenchmarkDay$$' -benchtime 1x ./live/serve

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/secagg"
 )

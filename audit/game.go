@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/pool"
+	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/noise"
 )
 

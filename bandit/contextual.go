@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/unitball"
+	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/noise"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/base/unitball"
+	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 )

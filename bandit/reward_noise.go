@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/unitball"
+	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/noise"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/design"
-	"github.com/sotto-dp/sotto/internal/base/unitball"
+	"github.com/sotto-dp/sotto/internal/design"
+	"github.com/sotto-dp/sotto/internal/unitball"
 )
 
 // adacGOPE is AdaC-GOPE, or GOPE without privacy, with failure probability δ (Risk, or 1/T). On the

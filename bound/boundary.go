@@ -3,7 +3,7 @@ package bound
 import (
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // A Boundary is a budget at which privacy begins to cost, by a lower bound: below it the private

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // ErrTie is matched by the error for means of which several are the largest: no finite number of

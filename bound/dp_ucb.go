@@ -3,7 +3,7 @@ package bound
 import (
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // dpUCB is DP-UCB, UCB on the tree counter.

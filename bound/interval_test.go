@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // A Law is the reward law P of an arm within a class M of laws that it could have been: what a

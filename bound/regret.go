@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // BernoulliRegret is Σ Δ_a/d_ε(μ_a, μ*) over the suboptimal arms: no consistent ε-DP policy on

@@ -14,7 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/choose"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/pool"
+	"github.com/sotto-dp/sotto/internal/pool"
 )
 
 // A contest ranks entrants by the mean of what play returns for them, the least first. It knows

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 )
 
 // synthetic is a contest of laws whose means are known: draw is the value of an entrant in a world

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/divergence"
+	"github.com/sotto-dp/sotto/internal/interval"
 )
 
 // alpha is the error probability of one statement about samples of the k-th size: two-sided,

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/divergence"
+	"github.com/sotto-dp/sotto/internal/interval"
 )
 
 // worstMean describes the conditional value at risk of n values at level p in (0,1), the mean of the

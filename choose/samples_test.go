@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/choose"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 )
 
 // looks draws three policies of 1000 in the mean, one above the other by step, and says whether

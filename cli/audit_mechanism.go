@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/verdict"
+	"github.com/sotto-dp/sotto/cli/flags"
+	"github.com/sotto-dp/sotto/lab/verdict"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/verdict"
+	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/lab/experiment"
+	"github.com/sotto-dp/sotto/lab/verdict"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )

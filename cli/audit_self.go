@@ -12,10 +12,10 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/base/report"
-	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/liveaudit"
-	"github.com/sotto-dp/sotto/internal/front/verdict"
+	"github.com/sotto-dp/sotto/cli/flags"
+	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/lab/verdict"
+	"github.com/sotto-dp/sotto/live/liveaudit"
 )
 
 type auditSelf struct {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/train"
-	"github.com/sotto-dp/sotto/internal/front/verdict"
+	"github.com/sotto-dp/sotto/cli/flags"
+	"github.com/sotto-dp/sotto/lab/train"
+	"github.com/sotto-dp/sotto/lab/verdict"
 )
 
 type auditTraining struct {

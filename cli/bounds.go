@@ -10,8 +10,8 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	limit "github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/front/bounds"
-	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/cli/flags"
+	"github.com/sotto-dp/sotto/lab/bounds"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/pgtest"
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/pgtest"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // People use a service by their browsers: an experiment is started by the form and watched,

@@ -21,8 +21,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/choose"
-	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/secagg/transport"
 	"github.com/sotto-dp/sotto/stopping"
@@ -180,7 +179,7 @@ func exitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case isUsage(err), errors.Is(err, choose.ErrQuestion),
-		errors.Is(err, keyed.ErrSpec), errors.Is(err, experiment.ErrOutput),
+		errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput),
 		errors.Is(err, experiment.ErrShards),
 		errors.Is(err, experiment.ErrUnit):
 		return exitUsage

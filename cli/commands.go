@@ -12,8 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/build"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/live/decl"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/cli/flags"
 )
 
 type completionCommand struct {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // TestDocs runs what the pages of docs show, so that they do not rot. A block of four spaces that

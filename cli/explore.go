@@ -13,8 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/internal/front/explore"
-	"github.com/sotto-dp/sotto/internal/front/explore/site"
+	"github.com/sotto-dp/sotto/lab/explore"
+	"github.com/sotto-dp/sotto/lab/explore/site"
 )
 
 type exploreCommand struct {

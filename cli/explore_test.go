@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // The explorer in Chromium, served and as files: what is drawn while the knob turns has the numbers

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/sotto-dp/sotto/internal/base/atomicfile"
-	"github.com/sotto-dp/sotto/internal/base/parquetlog"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/parquetlog"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/logged"

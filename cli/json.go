@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	limit "github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/front/paper"
+	"github.com/sotto-dp/sotto/lab/paper"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/stopping"
 	"github.com/sotto-dp/sotto/trial"

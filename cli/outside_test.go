@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // What the outside module imports, beside the code of the page.

@@ -10,9 +10,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/base/report"
-	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 

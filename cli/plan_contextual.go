@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/live/plan"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/internal/base/report"
-	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/plan"
 	"github.com/sotto-dp/sotto/privacy"
@@ -120,7 +120,7 @@ func (c *planLive) Run(ctx context.Context, s streams) error {
 	}
 	f, err := q.Run(ctx)
 	switch {
-	case errors.Is(err, plan.ErrPlan), errors.Is(err, keyed.ErrSpec):
+	case errors.Is(err, plan.ErrPlan), errors.Is(err, decl.ErrSpec):
 		return usage(err)
 	case err != nil:
 		return stopped(err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/internal/base/report"
-	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/cli/flags"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )

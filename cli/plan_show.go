@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/trial"
 )
 

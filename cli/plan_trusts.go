@@ -7,7 +7,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
-	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	limit "github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/base/report"
-	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/trial"
 )
 

@@ -15,10 +15,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/internal/base/atomicfile"
-	"github.com/sotto-dp/sotto/internal/base/report"
-	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/paper"
+	"github.com/sotto-dp/sotto/cli/flags"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
+	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/lab/paper"
 )
 
 type reproduceCommand struct {

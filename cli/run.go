@@ -11,8 +11,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/build"
-	"github.com/sotto-dp/sotto/internal/front/flags"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )

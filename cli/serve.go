@@ -18,12 +18,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/front/demo"
-	"github.com/sotto-dp/sotto/internal/front/flags"
+	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/live/decl"
-	"github.com/sotto-dp/sotto/serve"
-	"github.com/sotto-dp/sotto/serve/api"
-	"github.com/sotto-dp/sotto/serve/store"
+	"github.com/sotto-dp/sotto/live/demo"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/api"
+	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
 type serveCommand struct {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/internal/base/report"
-	"github.com/sotto-dp/sotto/internal/front/flags"
-	"github.com/sotto-dp/sotto/internal/front/load"
-	"github.com/sotto-dp/sotto/serve"
-	"github.com/sotto-dp/sotto/serve/store"
+	"github.com/sotto-dp/sotto/cli/flags"
+	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/live/load"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
 // serveBench is "sotto serve bench". A command of kong's has flags or commands and not both, so

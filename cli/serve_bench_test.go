@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/pgtest"
+	"github.com/sotto-dp/sotto/internal/pgtest"
 )
 
 // sotto serve bench measures, as text and as JSON, and leaves nothing behind.

@@ -5,8 +5,8 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/secagg/transport"
-	"github.com/sotto-dp/sotto/serve"
 )
 
 // cohorts listens for sessions; nil if that was not asked for. Close is for whoever has closed the

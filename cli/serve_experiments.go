@@ -14,7 +14,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/live/decl"
-	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/live/serve"
 )
 
 // readDeclared reads the live experiments of a directory, and checks all of them.

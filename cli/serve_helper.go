@@ -13,10 +13,10 @@ import (
 
 	"github.com/sotto-dp/sotto/client/browser"
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve/api"
+	"github.com/sotto-dp/sotto/live/serve/helper"
+	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/privacy"
-	"github.com/sotto-dp/sotto/serve/api"
-	"github.com/sotto-dp/sotto/serve/helper"
-	"github.com/sotto-dp/sotto/serve/store"
 )
 
 // The roles of a server of live experiments.

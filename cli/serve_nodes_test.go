@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/pgtest"
+	"github.com/sotto-dp/sotto/internal/pgtest"
 )
 
 const nodesShop = "name: shop\narms: [red, blue]\npolicy: dp-klucb\nunit: {of: person}\n" +

@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/serve/store"
+	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
 // A served is a running sotto serve.

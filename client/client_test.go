@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/internal/front/servetest"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/servetest"
 	"github.com/sotto-dp/sotto/release"
-	"github.com/sotto-dp/sotto/serve"
 )
 
 const declaration = `

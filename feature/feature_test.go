@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/feature"
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // shop has a block of every kind: intercept (1), age (1), device (3), city (cross only), length (1),

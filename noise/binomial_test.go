@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // most is the largest number of coins.

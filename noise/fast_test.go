@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // draws is how often most laws are drawn from, and allDraws how often rare values and twins that are

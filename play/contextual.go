@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/gramline"
-	"github.com/sotto-dp/sotto/internal/base/unitball"
+	"github.com/sotto-dp/sotto/internal/gramline"
+	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/base/gramline"
+	"github.com/sotto-dp/sotto/internal/gramline"
 )
 
 // A line is what JSON reads in it, and refused where JSON, or how it is written, refuses it: whatever somebody

@@ -8,7 +8,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/gramline"
+	"github.com/sotto-dp/sotto/internal/gramline"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )

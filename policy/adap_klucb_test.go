@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // AdaP-KLUCB leaves out what it need not solve for. The arm must be that of solving for all, also

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

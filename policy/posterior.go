@@ -3,7 +3,7 @@ package policy
 import (
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // A posterior is the family of the posteriors of Thompson sampling. Each place, one an arm and one

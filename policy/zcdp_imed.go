@@ -3,7 +3,7 @@ package policy
 import (
 	"fmt"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

@@ -13,9 +13,9 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
-	"github.com/sotto-dp/sotto/internal/base/unitball"
+	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )

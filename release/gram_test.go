@@ -15,8 +15,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )

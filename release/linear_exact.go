@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/sotto-dp/sotto/internal/base/unitball"
+	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // lured is a session against a server that lets few honest clients in, and all who are corrupt: of

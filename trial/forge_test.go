@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/internal/chain"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
 )

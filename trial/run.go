@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/internal/chain"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"

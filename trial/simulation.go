@@ -9,9 +9,9 @@ import (
 	"strconv"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/base/chain"
-	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/base/pool"
+	"github.com/sotto-dp/sotto/internal/chain"
+	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/internal/chain"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -21,7 +21,7 @@ import (
 // released anything, the release as the ledger writes it (privacy.WithTranscript), and at last how
 // the trial ended. It is everything that the guarantee is about, and may be published.
 //
-// Each line has the hash of the one before it (internal/base/chain), and only the last says how the trial ended:
+// Each line has the hash of the one before it (internal/chain), and only the last says how the trial ended:
 // a file that was cut has no end. That finds what was damaged or lost, and who changes a line has
 // to rewrite all that follow; it has no key, so who does rewrite them is found only by a hash of
 // the file that was noted elsewhere.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/base/chain"
+	"github.com/sotto-dp/sotto/internal/chain"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"

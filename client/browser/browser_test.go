@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // run runs a program, with what it says on stderr in the test's log.

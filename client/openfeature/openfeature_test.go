@@ -20,8 +20,8 @@ import (
 
 	"github.com/sotto-dp/sotto/client"
 	sotto "github.com/sotto-dp/sotto/client/openfeature"
-	"github.com/sotto-dp/sotto/internal/front/servetest"
-	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/servetest"
 )
 
 const rest = `

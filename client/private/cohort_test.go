@@ -21,15 +21,15 @@ import (
 
 	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/internal/base/clock"
-	"github.com/sotto-dp/sotto/internal/front/servetest"
+	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/servetest"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg"
 	"github.com/sotto-dp/sotto/secagg/dap"
 	"github.com/sotto-dp/sotto/secagg/transport"
-	"github.com/sotto-dp/sotto/serve"
 )
 
 const shop = `

@@ -21,9 +21,9 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
-	"github.com/sotto-dp/sotto/internal/front/servetest"
-	"github.com/sotto-dp/sotto/serve"
+	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/servetest"
 )
 
 // A service is a real one, and the rewards that it got.

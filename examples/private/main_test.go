@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
-	"github.com/sotto-dp/sotto/internal/front/servetest"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/servetest"
 	"github.com/sotto-dp/sotto/secagg/dap"
-	"github.com/sotto-dp/sotto/serve"
 )
 
 func declaration(t *testing.T) string {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/base/problem"
+	"github.com/sotto-dp/sotto/internal/problem"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )

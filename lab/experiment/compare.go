@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 )
 

@@ -19,14 +19,23 @@
 // checkpoints or any label: adding runs or renaming things changes no run.
 package experiment
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/sotto-dp/sotto/internal/keyed"
+)
 
 // FormatVersion is part of every cell's hash. It goes up when the same experiment gives other
 // numbers, or a unit's layout changes.
 const FormatVersion = 1
 
-// Errors that a caller may want to tell apart, beside ErrSpec.
+// An Error is what is wrong with an experiment, and where. It matches ErrSpec.
+type Error = keyed.Error
+
+// Errors that a caller may want to tell apart.
 var (
+	// ErrSpec is matched by every error in the experiment itself.
+	ErrSpec = keyed.ErrSpec
 	// ErrOutput is matched when an output directory cannot be used: it holds another experiment, or
 	// results that would be lost.
 	ErrOutput = errors.New("output directory")

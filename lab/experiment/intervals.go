@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/sim"

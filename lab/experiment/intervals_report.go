@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/base/report"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/report"
 )
 
 // reportIntervals adds what the intervals of the runs were, if there are any: two tables, of means

@@ -16,7 +16,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/identify"

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/report"
 )
 
 // adjacency says in what neighbouring worlds differ.

@@ -3,8 +3,8 @@ package experiment
 import (
 	"fmt"
 
-	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/report"
 )
 
 // adjacency says in what neighbouring worlds differ.

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 )
 

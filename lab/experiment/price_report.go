@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/report"
 )
 
 // priceTable is the price of privacy at the horizon of each cell that has a non-private twin; ok is

@@ -15,7 +15,7 @@ import (
 // sources' figures.
 func published(t *testing.T) []string {
 	t.Helper()
-	settings, err := filepath.Glob("../../internal/front/paper/settings/*.yaml")
+	settings, err := filepath.Glob("../../lab/paper/settings/*.yaml")
 	if err != nil || len(settings) < 50 {
 		t.Fatalf("%v, %v", settings, err)
 	}

@@ -111,7 +111,7 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if d := cmp.Diff(string(page), got); d != "" {
-		t.Errorf("docs/experiments.md is not what the keys say: go test ./experiment -run "+
+		t.Errorf("docs/experiments.md is not what the keys say: go test ./lab/experiment -run "+
 			"Reference -update (-page +keys)\n%s", d)
 	}
 }

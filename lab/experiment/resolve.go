@@ -14,8 +14,8 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/base/parquetlog"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/parquetlog"
 	"github.com/sotto-dp/sotto/privacy"
 )
 

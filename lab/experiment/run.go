@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/pool"
+	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )

@@ -13,7 +13,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/base/atomicfile"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/privacy"
 )

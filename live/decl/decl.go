@@ -169,6 +169,12 @@ const (
 // ownLiveKey is a key of live experiments that a log has no column for.
 var ownKey = regexp.MustCompile(`(?m)(^|[\s{,"'])(arms|policy|budget|window)["']?\s*:`)
 
+// An Error is what is wrong with a declaration, and where. It matches ErrSpec.
+type Error = keyed.Error
+
+// ErrSpec is matched by every error in a declaration.
+var ErrSpec = keyed.ErrSpec
+
 // A Reader reads live experiments whose policies are those of its catalog.
 type Reader struct{ Catalog catalog.Catalog }
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/feature"
-	"github.com/sotto-dp/sotto/internal/base/interval"
-	"github.com/sotto-dp/sotto/internal/base/pool"
-	"github.com/sotto-dp/sotto/internal/base/report"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/pool"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/secagg/dap"

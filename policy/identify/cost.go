@@ -3,7 +3,7 @@ package identify
 import (
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // A Sample is what a rule knows of an arm when it looks: its last private mean and where

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/base/interval"
+	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/base/divergence"
+	"github.com/sotto-dp/sotto/internal/divergence"
 	"pgregory.net/rapid"
 )
 

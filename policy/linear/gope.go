@@ -7,8 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/sotto-dp/sotto/internal/base/design"
-	"github.com/sotto-dp/sotto/internal/base/unitball"
+	"github.com/sotto-dp/sotto/internal/design"
+	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/base/testneeds"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/secagg"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sotto-dp/sotto/internal/base/network"
+	"github.com/sotto-dp/sotto/internal/network"
 )
 
 // places are for connections of which nobody knows yet whose they are. Nobody waits for one: when

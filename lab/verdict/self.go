@@ -1,0 +1,64 @@
+package verdict
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/report"
+)
+
+// Self audits everything that is private here, and broken twins of it.
+func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Page, error) {
+	names, err := a.Names()
+	if err != nil {
+		return nil, err
+	}
+	looks, err := a.Looks()
+	if err != nil {
+		return nil, err
+	}
+	results, err := a.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Page{Title: "Self-audit of Sotto", Gamma: a.Gamma, Seed: a.Seed,
+		Description: "Every mechanism and every private policy of this program, its service over " +
+			"HTTP, and twins of them that are broken in ways that have happened. A sound auditor refutes every twin " +
+			"and no claim of its own.",
+		Tested: []report.Fact{
+			{Name: "audits", Value: fmt.Sprintf("%d of %d; the confidence is split over all of them",
+				len(results), len(names))},
+			{Name: "games", Value: fmt.Sprintf("%d for each audit, fewer where games are slow "+
+				"but at least 2000; the table says how many", games)},
+			{Name: "a broken copy that is not refuted", Value: fmt.Sprintf("is played on with new games, "+
+				"up to eight times as many, and given up after %d tests", looks)},
+			{Name: "neighbours", Value: "one reward, or the rewards of one round, replaced by others"},
+			{Name: "the claims", Value: "the ledger's, at the δ in the table; of a twin, those " +
+				"of what it is a twin of"},
+			{Name: "adversary", Value: "knows all rewards but those of one round and has chosen " +
+				"them; sees every release, or, where the name says so, the plays only"},
+		},
+		Cannot: []string{
+			"A claim with a low ratio of audited to claimed ε was hardly tested, only not refuted.",
+			"Simulated noise, except where a name says real. Timing, floating point of other " +
+				"machines and the randomness of a deployment are not in it.",
+		},
+	}
+	p.Notes = []string{fmt.Sprintf("A sound program fails this audit with probability at most %v: each of "+
+		"%d audits has an equal part of it. A true claim is refuted with no more than that, and a broken "+
+		"copy is given up only after %d tests that share no game, each of which is taken to miss it no "+
+		"more often than not.", a.Gamma, len(names), looks)}
+	for _, r := range results {
+		if r.Looks > 1 {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s was played on: the row is its test %d.", r.Name, r.Looks))
+		}
+		p.Rows = append(p.Rows, Row{r.Finding, r.Twin})
+	}
+	if figures {
+		if f, ok := tightness(p.Rows); ok {
+			p.Figures = append(p.Figures, f)
+		}
+	}
+	return p, nil
+}

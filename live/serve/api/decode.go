@@ -1,0 +1,311 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sotto-dp/sotto/live/serve"
+)
+
+// A request says what is wrong with it.
+type request interface{ check() error }
+
+type decisionRequest struct {
+	Unit      string         `json:"unit"`
+	UnitToken string         `json:"unit_token"`
+	Context   map[string]any `json:"context"`
+	Force     string         `json:"force"`
+}
+
+func (d *decisionRequest) check() error {
+	if strings.ContainsRune(d.Unit, utf8.RuneError) { // others would be the same unit
+		return refused(http.StatusBadRequest, "unit", "unit must be Unicode, without U+FFFD")
+	}
+	if d.Unit != "" && d.UnitToken != "" {
+		return refused(http.StatusBadRequest, "unit_token", "give unit or unit_token, not both")
+	}
+	return nil
+}
+
+type activationRequest struct {
+	Decision string `json:"decision"`
+	Shown    *bool  `json:"shown"` // true if it is not given
+}
+
+func (q *activationRequest) check() error {
+	if q.Decision == "" {
+		return refused(http.StatusBadRequest, "decision", "decision is missing")
+	}
+	return nil
+}
+
+type rewardRequest struct {
+	Decision string   `json:"decision"`
+	Reward   *float64 `json:"reward"`
+	// by name; a pointer, since null is no number
+	Metrics map[string]*float64 `json:"metrics"`
+}
+
+func (q *rewardRequest) check() error {
+	if q.Decision == "" {
+		return refused(http.StatusBadRequest, "decision", "decision is missing")
+	}
+	if err := checkReward("reward", q.Reward); err != nil {
+		return err
+	}
+	for _, m := range q.Metrics {
+		if m == nil {
+			return refused(http.StatusBadRequest, "metrics", "metrics must be finite numbers by their names")
+		}
+	}
+	return nil
+}
+
+func (q *rewardRequest) report() serve.Outcome {
+	r := serve.Outcome{Report: serve.Report{Token: q.Decision, Reward: *q.Reward}}
+	if len(q.Metrics) > 0 {
+		r.Metrics = make(map[string]float64, len(q.Metrics))
+		for name, m := range q.Metrics {
+			r.Metrics[name] = *m
+		}
+	}
+	return r
+}
+
+type batchRequest struct {
+	Rewards []rewardRequest `json:"rewards"`
+}
+
+func (q *batchRequest) check() error {
+	if n := len(q.Rewards); n < 1 || n > maxRewards {
+		return refused(http.StatusBadRequest, "rewards", fmt.Sprintf("rewards has %d, must have from 1 to %d",
+			n, maxRewards))
+	}
+	for i := range q.Rewards {
+		var p *problem
+		if errors.As(q.Rewards[i].check(), &p) {
+			p.Field = fmt.Sprintf("rewards[%d].%s", i, p.Field)
+			return p
+		}
+	}
+	return nil
+}
+
+// A changeRequest has the terms that may change. The other keys of a declaration are known, to be
+// refused with the reason.
+type changeRequest struct {
+	End    json.RawMessage `json:"end"`
+	Window *string         `json:"window"`
+	Floor  *float64        `json:"floor"`
+	Off    []string        `json:"off"`
+	fixedKeys
+
+	change serve.Change
+}
+
+type fixedKeys struct {
+	Name     json.RawMessage `json:"name" fixed:"the name is what decisions are asked by"`
+	Arms     json.RawMessage `json:"arms" fixed:"an arm can be taken off (off), and none be added or changed"`
+	Context  json.RawMessage `json:"contextual" fixed:"with another map it is another experiment"`
+	Policy   json.RawMessage `json:"policy" fixed:"what it has learned is the policy's"`
+	Risk     json.RawMessage `json:"risk" fixed:"the rule's answer is right with the probability of the start"`
+	Horizon  json.RawMessage `json:"horizon" fixed:"the policy's schedule was made for it"`
+	Budget   json.RawMessage `json:"budget" fixed:"units were promised that they lose no more"`
+	Unit     json.RawMessage `json:"unit" fixed:"the budget is of these units and of all their assignments"`
+	Reward   json.RawMessage `json:"reward" fixed:"the noise was made for this range and this default"`
+	Exposure json.RawMessage `json:"exposure" fixed:"counts are of decisions that are made in one way"`
+	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor and off may change"`
+	Share    json.RawMessage `json:"share" fixed:"who takes part was drawn by it"`
+	Only     json.RawMessage `json:"only" fixed:"counts are of decisions for those it was declared for"`
+	Layer    json.RawMessage `json:"layer" fixed:"it keeps the units of experiments disjoint"`
+	Keep     json.RawMessage `json:"retention" fixed:"units were told how long they are remembered"`
+	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor and off may change"`
+	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor and off may change"`
+	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
+	Missing  json.RawMessage `json:"missing" fixed:"what counts tell of rewards that do not come was promised"`
+	Reports  json.RawMessage `json:"reports" fixed:"what counts tell of rewards that do not come was promised"`
+	Sticky   json.RawMessage `json:"sticky" fixed:"who was assigned what is counted by it"`
+	Start    json.RawMessage `json:"start" fixed:"it is when the experiment began"`
+	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor and off may change"`
+	Public   json.RawMessage `json:"public" fixed:"units were told who reads what is released"`
+
+	Trust  json.RawMessage `json:"trust" fixed:"units were promised who sees their rewards"`
+	After  json.RawMessage `json:"report_after" fixed:"what counts tell of who reports was promised"`
+	Grid   json.RawMessage `json:"grid" fixed:"both servers go by it"`
+	Helper json.RawMessage `json:"helper" fixed:"units were promised who sees their rewards"`
+	Cohort json.RawMessage `json:"cohort" fixed:"units were promised who sees their rewards"`
+
+	Description json.RawMessage `json:"description" fixed:"only end, window, floor and off may change"`
+}
+
+func (q *changeRequest) check() error {
+	v := reflect.ValueOf(q.fixedKeys)
+	for i := range v.NumField() {
+		if field := v.Type().Field(i); !v.Field(i).IsNil() {
+			name := field.Tag.Get("json")
+			return refused(http.StatusConflict, name, name+" cannot change: "+field.Tag.Get("fixed"))
+		}
+	}
+	q.change = serve.Change{Floor: q.Floor, Off: q.Off}
+	if q.End != nil {
+		q.change.End = &time.Time{}
+		if json.Unmarshal(q.End, q.change.End) != nil {
+			return refused(http.StatusBadRequest, "end", "end must be a time such as "+
+				"2026-01-31T09:00:00Z, or null for never")
+		}
+	}
+	if q.Window != nil {
+		d, err := time.ParseDuration(*q.Window)
+		if err != nil {
+			return refused(http.StatusBadRequest, "window", "window must be a duration such as 24h or 90m")
+		}
+		q.change.Window = &d
+	}
+	if q.End == nil && q.Window == nil && q.Floor == nil && len(q.Off) == 0 {
+		return refused(http.StatusBadRequest, "", "nothing is to change: say end, window, floor or off")
+	}
+	return nil
+}
+
+type stopRequest struct {
+	Arm string `json:"arm"`
+}
+
+func (*stopRequest) check() error { return nil }
+
+type keyRequest struct {
+	Name       string   `json:"name"`
+	Scopes     []string `json:"scopes"`
+	Experiment string   `json:"experiment"` // the only one; empty: all
+}
+
+func (q *keyRequest) check() error {
+	_, err := q.scopes()
+	return err
+}
+
+func (q *keyRequest) scopes() (out serve.Scope, _ error) {
+	for _, name := range q.Scopes {
+		s, err := serve.ParseScope(name)
+		if err != nil {
+			return 0, refused(http.StatusBadRequest, "scopes", err.Error())
+		}
+		out |= s
+	}
+	if out == 0 {
+		return 0, refused(http.StatusBadRequest, "scopes", "scopes is empty, must be some of "+
+			serve.ScopeNames)
+	}
+	return out, nil
+}
+
+// read reads a body of at most so many bytes.
+func read(w http.ResponseWriter, r *http.Request, limit int64, into request) error {
+	data, err := body(w, r, limit)
+	if err != nil {
+		return err
+	}
+	return decode(data, into)
+}
+
+func body(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.As(err, &large):
+		return nil, refused(http.StatusRequestEntityTooLarge, "",
+			fmt.Sprintf("the body has more than %d bytes", limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refused(http.StatusRequestTimeout, "", "the body came too slowly")
+	}
+	return nil, refused(http.StatusBadRequest, "", "the body could not be read")
+}
+
+var (
+	plainField = regexp.MustCompile(`^[A-Za-z_]{1,32}$`)
+	// lastField finds the field whose value is where the text ends
+	lastField = regexp.MustCompile(`"([A-Za-z_]{1,32})"\s*:\s*[-+A-Za-z]*$`)
+)
+
+// decode reads a request: one JSON object with the fields that it has and no other, {} if there is
+// nothing. An error is a problem that has nothing of what the body says but the names of fields,
+// since a value may be a person's reward.
+func decode(data []byte, into request) error { return decodeAs(data, into, true) }
+
+// decodeSome is decode of what may have other fields too, for clients of other services.
+func decodeSome(data []byte, into request) error { return decodeAs(data, into, false) }
+
+func decodeAs(data []byte, into request, whole bool) error {
+	if !utf8.Valid(data) {
+		return refused(http.StatusBadRequest, "", "the body is not in UTF-8")
+	}
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		data = []byte("{}")
+	}
+	if data[0] != '{' {
+		return refused(http.StatusBadRequest, "", "the body must be a JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if whole {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(into); err != nil {
+		return malformed(data, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return refused(http.StatusBadRequest, "", "the body must be one JSON object, and nothing after it")
+	}
+	if name, twice := repeated(data, whole); twice {
+		if !plainField.MatchString(name) {
+			return refused(http.StatusBadRequest, "", "the body has a key twice in one object")
+		}
+		return refused(http.StatusBadRequest, name, name+" is there twice, must be there once")
+	}
+	return into.check()
+}
+
+// malformed says in our words what json says with the value in it.
+func malformed(data []byte, err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind):
+		want := map[string]string{"float64": "a number that a float64 can hold", "string": "a string",
+			"slice": "a list", "bool": "true or false", "struct": "an object",
+			"map": "an object"}[kind.Type.Kind().String()]
+		field := kind.Field
+		if i := strings.Index(field, "metrics."); i >= 0 { // what follows is the body's
+			field = field[:i+len("metrics")]
+		}
+		return refused(http.StatusBadRequest, field, field+" must be "+want)
+	case errors.As(err, &syntax):
+		at := min(max(int(syntax.Offset)-1, 0), len(data))
+		if m := lastField.FindSubmatch(data[:at]); m != nil {
+			name, want := string(m[1]), "is no JSON value, such as a finite number or a string in quotes"
+			if name == "reward" || name == "value" {
+				want = "must be a finite number"
+			}
+			return refused(http.StatusBadRequest, name, name+" "+want)
+		}
+		return refused(http.StatusBadRequest, "", fmt.Sprintf("the body is no JSON from byte %d on", at))
+	}
+	if name, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
+		if name = strings.Trim(name, `"`); plainField.MatchString(name) {
+			return refused(http.StatusBadRequest, name, name+" is no field of this request")
+		}
+		return refused(http.StatusBadRequest, "", "the body has a field that is none of this request")
+	}
+	return refused(http.StatusBadRequest, "", "the body is no whole JSON object")
+}

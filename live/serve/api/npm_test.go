@@ -1,0 +1,152 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/client"
+	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/live/serve"
+)
+
+// OpenFeature's clients for servers and for pages, as their authors publish them, evaluate strings,
+// booleans, numbers, objects and arms without a value, ask for all flags again with the ETag, see a winner as STATIC and
+// what is paused as DISABLED, and are told what is wrong. testdata/npm/clients.mjs has it all.
+func TestOpenFeatureClients(t *testing.T) {
+	node := testneeds.Program(t, "node")
+	if _, err := os.Stat("testdata/npm/node_modules/@openfeature/web-sdk"); err != nil {
+		testneeds.Missing(t, "run npm ci in live/serve/api/testdata/npm: OpenFeature's clients are not there")
+	}
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", "name: some\narms: [{name: x, value: true}, {name: y, "+
+		"value: false}]\n"+
+		shop[strings.Index(shop, "policy:"):]+"only: {country: [NL]}\n")
+	w.want(200, "POST", "/v1/experiments/some/start", "")
+	for name, arms := range map[string]string{
+		"color": `[{name: red, value: "#c00"}, {name: blue, value: "#00c"}]`,
+		"on":    `[{name: "no", value: false}, {name: "yes", value: true}]`,
+		"size":  `[{name: small, value: 1.5}, {name: large, value: 2}]`,
+		"bare":  `[classic, {name: onepage}]`,
+		"style": `[{name: plain, value: {font: serif, size: 3}}, {name: loud, value: {font: sans, size: 9}}]`,
+	} {
+		w.want(201, "POST", "/v1/experiments", fmt.Sprintf("name: %s\narms: %s\n%s", name, arms,
+			shop[strings.Index(shop, "policy:"):]))
+		w.want(200, "POST", "/v1/experiments/"+name+"/start", "")
+	}
+	key, _, err := w.engine.NewKey(t.Context(), "clients", serve.ScopeDecide|serve.ScopeReward)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(w.front)
+	defer front.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, node, "clients.mjs")
+	c.Dir = "testdata/npm"
+	c.Env = append(os.Environ(), "SOTTO_SERVER="+front.URL, "SOTTO_KEY="+key, "SOTTO_ADMIN="+w.key)
+	out, err := c.CombinedOutput()
+	if want := "server evaluates\nserver is told errors\npage evaluates all, with ETags\n" +
+		"the winner is STATIC\nwhat is paused is DISABLED\npage is told 401\n"; err != nil ||
+		!strings.HasSuffix(string(out), want) {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+// The page of docs/clients.md, with its policy, shows a visitor an arm in a real browser and reports
+// the click: with the provider for pages as it is published, a key that everybody can read, and a
+// signature that is good for one experiment.
+func TestWebProviderInPage(t *testing.T) {
+	bundler := filepath.FromSlash("../../../client/browser/node_modules/.bin/esbuild")
+	for _, path := range []string{bundler, "testdata/npm/node_modules/@openfeature/web-sdk"} {
+		if _, err := os.Stat(path); err != nil {
+			testneeds.Missing(t, "run npm ci in live/serve/api/testdata/npm and in client/browser: "+path+" is not there")
+		}
+	}
+	doc, err := os.ReadFile("../../../docs/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile(`(?m)^    import \{ OpenFeature \} from '@openfeature/web-sdk';\n(?:    .*\n|\n)+`).Find(doc)
+	policy := regexp.MustCompile(`(?m)^    Content-Security-Policy: (.*)$`).FindSubmatch(doc)
+	if code == nil || policy == nil {
+		t.Fatal("docs/clients.md has no page for the provider, or no policy")
+	}
+	w := shopOpen(t)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "shop", "other", 1))
+	sign, key := w.keyWith(serve.ScopeSign), w.keyWith(browserScopes)
+	visitor := client.SignUnit(sign, "shop", "ann", w.clock.Now().Add(time.Hour))
+	rewards, asked := make(chan string, 1), make(chan string, 100)
+	service := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(b))
+		w.front.ServeHTTP(out, r)
+		if strings.HasSuffix(r.URL.Path, "/rewards") {
+			rewards <- string(b)
+		} else if r.Method == "POST" {
+			asked <- r.URL.Path + " " + r.Header.Get("If-None-Match")
+		}
+	}))
+	defer service.Close()
+	dir := t.TempDir()
+	page := strings.NewReplacer("https://bandits.example", service.URL, "sotto_…", key, "60_000", "50").
+		Replace(string(code)) + `
+await fetch('/not-in-the-policy').catch(() => {}); // it is refused by the browser
+setTimeout(() => button.click(), 500);`
+	if err := os.WriteFile(filepath.Join(dir, "page.mjs"), []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), bundler, filepath.Join(dir, "page.mjs"), "--bundle", "--format=esm",
+		"--outfile="+filepath.Join(dir, "app.js"))
+	modules, err := filepath.Abs("testdata/npm/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Env = append(os.Environ(), "NODE_PATH="+modules)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/":
+			out.Header().Set("Content-Type", "text/html")
+			out.Header().Set("Content-Security-Policy", strings.ReplaceAll(string(policy[1]),
+				"https://bandits.example", service.URL))
+			fmt.Fprintf(out, `<!doctype html><html data-unit="%s"><button id="buy">buy</button>`+
+				`<script type="module" src="/app.js"></script>`, visitor)
+		case "/app.js":
+			http.ServeFile(out, r, filepath.Join(dir, "app.js"))
+		case "/not-in-the-policy":
+			t.Error("the page's policy is not kept")
+		default:
+			http.NotFound(out, r)
+		}
+	}))
+	defer front.Close()
+	w.front.Origins = []string{front.URL}
+	testneeds.Browse(t, front.URL)
+	select {
+	case got := <-rewards:
+		if want := fmt.Sprintf(`{"decision":%q,"reward":1}`, *w.decide("ann").Decision); got != want {
+			t.Errorf("%s is reported, want %s", got, want)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("no reward comes; the service saw %d requests", len(asked))
+	}
+	if first, again := <-asked, <-asked; first != allFlags+" " || !strings.HasPrefix(again, allFlags+` "`) {
+		t.Errorf("%q and %q were asked", first, again)
+	}
+}

@@ -1,0 +1,422 @@
+package api
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/serve"
+)
+
+func form(fields ...string) string {
+	out := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		out.Set(fields[i], fields[i+1])
+	}
+	return out.Encode()
+}
+
+// shopForm is shop in the fields of the form.
+func shopForm(more ...string) string {
+	return form(append([]string{"name", "shop", "description", `"Which" <color>?`, "arms",
+		"red\r\n\r\n blue \n",
+		"policy", "dp-klucb", "epsilon", "1", "unit", "person", "window", "1m", "public", "on"}, more...)...)
+}
+
+// An experiment from a form to its archive, by what a browser does without script.
+func TestOperations(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	b.want(200, "GET", "/new", "")
+	if text := b.want(200, "POST", "/new", shopForm("do", "text")); !strings.Contains(text,
+		"policy: dp-klucb") &&
+		!strings.Contains(text, "policy: &#34;dp-klucb&#34;") {
+		t.Error(text)
+	}
+	if promise := b.want(200, "POST", "/new", shopForm("do", "check")); !strings.Contains(promise, "ε = 1") ||
+		!strings.Contains(promise, "released noisy sums alone") {
+		t.Error(promise)
+	}
+	b.want(303, "POST", "/new", shopForm("do", "create"))
+	if again := b.want(409, "POST", "/new", shopForm("do", "create")); !strings.Contains(again,
+		"the name is taken") ||
+		!strings.Contains(again, "&lt;color&gt;") {
+		t.Error(again)
+	}
+	const x = "/experiments/shop"
+	state := func(want serve.State) {
+		t.Helper()
+		info, err := w.engine.Get(t.Context(), "shop")
+		if err != nil || info.State != want {
+			t.Errorf("it is %s, must be %s: %v", info.State, want, err)
+		}
+	}
+	state(serve.Draft)
+	if info, _ := w.engine.Get(t.Context(), "shop"); len(info.Experiment.Arms) != 2 ||
+		info.Experiment.Description != `"Which" <color>?` || !info.Experiment.Public ||
+		info.Experiment.Arms[1].Name != "blue" {
+		t.Errorf("%+v", info.Experiment)
+	}
+	b.want(409, "POST", x+"/pause", "")
+	b.want(303, "POST", x+"/start", "")
+	state(serve.Running)
+	if page := b.want(200, "GET", x, ""); !strings.Contains(page, x+"/pause") ||
+		!strings.Contains(page, x+"/stop") ||
+		strings.Contains(page, x+"/resume") {
+		t.Error(page)
+	}
+	b.want(303, "POST", x+"/pause", "")
+	state(serve.Paused)
+	b.want(303, "POST", x+"/resume", "")
+	for i := range 20 {
+		w.decide(fmt.Sprint("unit ", i))
+	}
+	for _, do := range []string{"off", "stop", "archive"} {
+		ask := b.want(200, "GET", x+"/"+do, "")
+		if !strings.Contains(ask, "type the name") {
+			t.Error(ask)
+		}
+		for _, bad := range []string{"", "SHOP", "sho p"} {
+			b.want(400, "POST", x+"/"+do, form("confirm", bad))
+		}
+	}
+	if ask := b.want(200, "GET", x+"/stop", ""); !strings.Contains(ask, "20 decisions that were not released") {
+		t.Error(ask)
+	}
+	state(serve.Running)
+	b.want(409, "POST", x+"/archive", form("confirm", "shop"))
+	if bad := b.want(400, "POST", x+"/stop", form("confirm", "shop", "arm", "green")); !strings.Contains(bad,
+		"must be one of the experiment&#39;s arms") {
+		t.Error(bad)
+	}
+	b.want(400, "POST", x+"/off", form("confirm", "shop"))
+	b.want(303, "POST", x+"/stop", form("confirm", " shop ", "arm", "blue"))
+	state(serve.Stopped)
+	if page := b.want(200, "GET", x, ""); !strings.Contains(page, "everybody gets blue") {
+		t.Error(page)
+	}
+	b.want(303, "POST", x+"/archive", form("confirm", "shop"))
+	state(serve.Archived)
+	var journal []string
+	lines, err := w.engine.Audit(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range lines {
+		var e serve.Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Experiment == "shop" {
+			journal = append(journal, e.By+" "+e.Did)
+		}
+	}
+	if got := strings.Join(journal, ", "); got != "admin create, admin start, admin pause, admin "+
+		"resume, admin stop, "+
+		"admin archive" {
+		t.Error(got)
+	}
+}
+
+// An arm is taken off by a form, where the policy can go on without it.
+func TestTakeOffByForm(t *testing.T) {
+	w := shopOpen(t)
+	b := w.login(w.key)
+	ask := b.want(200, "GET", "/experiments/shop/off", "")
+	out := b.do("POST", "/experiments/shop/off", form("confirm", "shop", "arm", "red"))
+	if out.Code != 303 && (out.Code != 409 || !strings.Contains(out.Body.String(), "arm")) {
+		t.Errorf("%d %s after %s", out.Code, out.Body, ask)
+	}
+	if w.pass(time.Minute); out.Code == 303 {
+		if info, _ := w.engine.Get(t.Context(), "shop"); !info.Arms[0].Off {
+			t.Error("it is on")
+		}
+	}
+}
+
+// An arm that was taken off for good is not proposed to be kept, nor one of those to choose.
+func TestStopKeepsNoArmThatIsOff(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("[{name: red", "[{name: green}, {name: red",
+		"dp-klucb, first: 8", "dp-klucb").Replace(shop))
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	b := w.login(w.key)
+	b.want(303, "POST", "/experiments/shop/off", form("confirm", "shop", "arm", "green"))
+	w.pass(time.Minute)
+	if info, _ := w.engine.Get(t.Context(), "shop"); !info.Arms[0].Off {
+		t.Fatal("it is on")
+	}
+	for _, do := range []string{"stop", "off"} {
+		if ask := b.want(200, "GET", "/experiments/shop/"+do, ""); strings.Contains(ask, "green") ||
+			!strings.Contains(ask, "red</option>") || !strings.Contains(ask, "blue</option>") {
+			t.Error(ask)
+		}
+	}
+}
+
+// What is wrong with a form is said at its field, by the page and by its check while it is filled
+// in, and of a text with its line and column.
+func TestNewIsChecked(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	type answer struct {
+		OK                        bool
+		Field, Detail, HTML, Text string
+		Line, Column              int
+	}
+	check := func(body string) (out answer) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(b.want(200, "POST", "/new/check", body)), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if good := check(shopForm()); !good.OK || !strings.Contains(good.HTML, "sums alone") || good.Field != "" {
+		t.Errorf("%+v", good)
+	}
+	for epsilon, said := range map[string]string{"50": "protects little", "0.001": "for long", "1": ""} {
+		good := check(shopForm("epsilon", epsilon))
+		if !good.OK || !strings.Contains(good.HTML, said) || said == "" && strings.Contains(good.HTML, "At ε") {
+			t.Errorf("%s: %+v", epsilon, good)
+		}
+	}
+	for _, c := range []struct{ name, value, field, detail string }{
+		{"name", "", "name", ""}, {"name", "Shop!", "name", ""}, {"arms", "red", "arms", "must be from 2"},
+		{"arms", "red\nred", "arms", ""}, {"policy", "nothing", "policy", ""}, {"epsilon", "-1", "epsilon", ""},
+		{"epsilon", "NaN", "epsilon", "must be a number"},
+		{"epsilon", "1}\nwebhook: http://x", "epsilon", "must be a number"},
+		{"epsilon", "", "epsilon", ""}, {"epsilon", "1e999", "epsilon", "must be a number"},
+		{"unit", "", "unit", ""}, {"assignments", "0.5", "assignments", ""},
+		{"assignments", "-3", "assignments", ""},
+		{"low", "2", "low", ""}, {"default", "7", "default", ""}, {"window", "soon", "window", ""},
+		{"window", "0s", "window", ""}, {"floor", "1", "floor", ""}, {"traffic", "-1", "traffic", ""},
+		{"public", "perhaps", "public", ""}, {"risk", "0.05", "policy", "best-arm"},
+		{"horizon", "0", "horizon", ""},
+	} {
+		got := check(shopForm(c.name, c.value))
+		if got.OK || got.Field != c.field || !strings.Contains(got.Detail, c.detail) || got.Detail == "" {
+			t.Errorf("%s %q: %+v", c.name, c.value, got)
+		}
+		if page := b.want(400, "POST", "/new", shopForm(c.name, c.value, "do",
+			"create")); !strings.Contains(page,
+			`role="alert"`) {
+			t.Errorf("%s %q: %s", c.name, c.value, page)
+		}
+	}
+	bad := check(form("text", "name: shop\narms: [red, blue]\npolicy: {policy: "+
+		"dp-klucb}\nbudget: {epsilon: 1}\n"+
+		"unit: {of: person}\nwindow: 1m\nfloor: 2\n"))
+	if bad.OK || bad.Line != 7 || bad.Column < 7 || !strings.Contains(bad.HTML, "line 7") {
+		t.Errorf("%+v", bad)
+	}
+	if len(w.engine.List(t.Context())) != 0 {
+		t.Error("something was made")
+	}
+}
+
+// Values of arms have a field of the form: text, or JSON. Without one an arm is shown by its name.
+func TestNewWithValues(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	arms := "red\nblue\nx = y\nsmall\nbare"
+	b.want(303, "POST", "/new", shopForm("arms", arms, "do", "create", "values", "\r\n blue = #00c: {\"x\" # \r\n\r\n"+
+		"red={\"a\":[1,null,\"\\ud83d\\ude00\\/\"],\"b\":{}}\nx = y = \"3\"\nsmall = 1.50"))
+	for arm, want := range map[string]string{"blue": `"#00c: {\"x\" #"`, "red": `{"a":[1,null,"😀/"],"b":{}}`,
+		"x = y": `"3"`, "small": "1.50", "bare": `"bare"`} {
+		got := w.want(200, "POST", "/v1/experiments/shop/decisions", fmt.Sprintf(`{"force":%q}`, arm))
+		if !strings.Contains(got, `"value":`+want+`,`) {
+			t.Errorf("%s: %s, want %s", arm, got, want)
+		}
+	}
+	for values, line := range map[string]int{"#c00": 1, "red = 1\n\nredder = 2": 3, "blue =": 1,
+		"red = 1\nblue = 2\nred = 3": 3, "= 3": 1, "blue = " + strings.Repeat("x", 1<<16+1): 0} {
+		page := b.want(400, "POST", "/new", shopForm("values", values, "do", "create"))
+		_, field, _ := strings.Cut(page, `id="values-error">`)
+		if said, _, _ := strings.Cut(field, "<"); line > 0 && !strings.HasPrefix(said, fmt.Sprintf("line %d ", line)) ||
+			line == 0 && !strings.Contains(said, "65536") {
+			t.Errorf("%.20q: %q", values, said)
+		}
+	}
+}
+
+// Keys are made, shown once, and revoked when their name was typed.
+func TestKeysByForm(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	w.want(201, "POST", "/v1/experiments", shop)
+	b.want(400, "POST", "/keys", form("name", "server"))
+	b.want(400, "POST", "/keys", form("scope-read", "on"))
+	b.want(400, "POST", "/keys", form("name", "page", "scope-browser", "on"))
+	b.want(400, "POST", "/keys", form("name", "app", "experiment", "shop", "scope-read", "on"))
+	b.want(404, "POST", "/keys", form("name", "app", "experiment", "none", "scope-decide", "on"))
+	if got := b.want(201, "POST", "/keys", form("name", "app", "experiment", "shop", "scope-decide", "on")); !strings.
+		Contains(got, ", of shop alone") {
+		t.Error(got)
+	}
+	page := b.want(201, "POST", "/keys", form("name", "<server>", "scope-decide", "on", "scope-reward", "on"))
+	_, rest, _ := strings.Cut(page, "<code>sotto_")
+	secret, _, _ := strings.Cut(rest, "<")
+	k := w.engine.Who("sotto_" + secret)
+	if k.Scopes != serve.ScopeDecide|serve.ScopeReward || k.Name != "<server>" ||
+		strings.Contains(page, "<server>") {
+		t.Errorf("%+v %s", k, page)
+	}
+	if list := b.want(200, "GET", "/keys", ""); strings.Contains(list, secret) ||
+		!strings.Contains(list, "&lt;server&gt;") {
+		t.Error(list)
+	}
+	// as a page does that is loaded again
+	b.want(400, "POST", "/keys", form("name", "<server>", "scope-decide", "on", "scope-reward", "on"))
+	at := "/keys/" + strconv.FormatInt(k.ID, 10) + "/revoke"
+	b.want(200, "GET", at, "")
+	b.want(400, "POST", at, form("confirm", "server"))
+	if w.engine.Who("sotto_"+secret).Scopes == 0 {
+		t.Fatal("it is revoked")
+	}
+	b.want(303, "POST", at, form("confirm", "<server>"))
+	if w.engine.Who("sotto_"+secret).Scopes != 0 {
+		t.Error("it is not revoked")
+	}
+	for _, path := range []string{"/keys/99/revoke", "/keys/x/revoke"} {
+		b.want(404, "GET", path, "")
+		b.want(404, "POST", path, form("confirm", "x"))
+	}
+}
+
+// Pages of the ledger and files have what the transcript has.
+func TestBooks(t *testing.T) {
+	w := shopOpen(t)
+	for i := range 60 {
+		w.decide(fmt.Sprint("unit ", i))
+	}
+	for range 6 {
+		w.pass(time.Minute)
+	}
+	w.decide("one more")
+	info, err := w.engine.Get(t.Context(), "shop")
+	if err != nil || info.Batches < 3 {
+		t.Fatal(info.Batches, err)
+	}
+	b := w.login(w.key)
+	read := func(name string) (rows []map[string]string) {
+		t.Helper()
+		out := b.do("GET", "/experiments/shop/"+name+".csv", "")
+		all, err := csv.NewReader(out.Body).ReadAll()
+		if err != nil || out.Code != 200 ||
+			!strings.HasPrefix(out.Header().Get("Content-Disposition"), "attachment") {
+			t.Fatal(name, out.Code, out.Header(), err)
+		}
+		for _, cells := range all[1:] {
+			row := map[string]string{}
+			for i, c := range cells {
+				row[all[0][i]] = c
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	sum := func(rows []map[string]string, column string, where ...string) (total int) {
+		for _, r := range rows {
+			if n, err := strconv.Atoi(r[column]); err == nil && (len(where) == 0 || r[where[0]] == where[1]) {
+				total += n
+			}
+		}
+		return total
+	}
+	hours, ledger, batches := read("hours"), read("ledger"), read("batches")
+	for i, arm := range []string{"red", "blue"} {
+		a := info.Arms[i]
+		if n := sum(hours, "decisions", "arm", arm); n != a.Decisions {
+			t.Errorf("%d of %s by hour, must be %d", n, arm, a.Decisions)
+		}
+		if n := sum(ledger, "n", "arm", arm); n != a.Released {
+			t.Errorf("%d of %s on the ledger, must be %d", n, arm, a.Released)
+		}
+		if n := sum(batches, "n "+arm, "what", "batch"); n != a.Released {
+			t.Errorf("%d of %s in batches, must be %d", n, arm, a.Released)
+		}
+		if n := sum(batches, "n "+arm, "what", "open"); n != a.Decisions-a.Released {
+			t.Errorf("%d of %s are open, must be %d", n, arm, a.Decisions-a.Released)
+		}
+	}
+	if len(batches) != info.Batches+1 || ledger[0]["mechanism"] != "laplace" ||
+		ledger[0]["cost"] != "epsilon=1" ||
+		ledger[0]["scale"] != "1" || ledger[0]["slot"] != "0" {
+		t.Errorf("%v\n%v", batches, ledger)
+	}
+	if got := b.want(200, "GET", "/experiments/shop/transcript.jsonl", ""); got !=
+		w.want(200, "GET", "/v1/experiments/shop/transcript", "") {
+		t.Error("it is another transcript")
+	}
+	page := b.want(200, "GET", "/experiments/shop/ledger", "")
+	if n := strings.Count(page, "<td>laplace</td>"); n != len(ledger) {
+		t.Errorf("%d entries, must be %d: %s", n, len(ledger), page)
+	}
+	second := b.want(200, "GET", "/experiments/shop/ledger?from=2", "")
+	if n := strings.Count(second, "<td>laplace</td>"); n != len(ledger)-sum(ledger[:2], "line") {
+		t.Errorf("%d entries from line 2 on: %s", n, second)
+	}
+	for _, bad := range []string{"0", "-1", "x", "1e9"} {
+		b.want(400, "GET", "/experiments/shop/ledger?from="+bad, "")
+	}
+	b.want(200, "GET", "/experiments/shop/ledger?from=1000000", "")
+}
+
+// Each route is for whom its table says: nobody writes without an admin's key, nobody's page of
+// another origin does, and unknown experiments are not found.
+func TestPageRoutes(t *testing.T) {
+	w := shopOpen(t)
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: secret",
+		"public: true", "").
+		Replace(shop))
+	secret, _, err := w.engine.NewKey(t.Context(), "reader", serve.ScopeRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	anybody, reader, admin := &browser{w: w}, w.login(secret), w.login(w.key)
+	open := map[string]bool{"GET /{$}": true, "GET /login": true, "POST /login": true, "POST /logout": true,
+		"GET /assets/{file...}": true}
+	reads := map[string]bool{"GET /experiments/{name}": true, "GET /experiments/{name}/ledger": true,
+		"GET /experiments/{name}/events": true}
+	for _, file := range []string{"transcript.jsonl", "ledger.csv", "hours.csv", "batches.csv"} {
+		reads["GET /experiments/{name}/"+file] = true
+		reader.want(200, "GET", "/experiments/secret/"+file, "")
+	}
+	for pattern := range w.front.pageTable() {
+		method, path, _ := strings.Cut(pattern, " ")
+		if open[pattern] {
+			continue
+		}
+		of := func(name string) string {
+			return strings.NewReplacer("{name}", name, "{id}", "77").Replace(path)
+		}
+		anybody.want(401, method, of("secret"), "")
+		anybody.want(401, method, of("nothing"), "")
+		if !reads[pattern] {
+			reader.want(403, method, of("secret"), "")
+			anybody.want(401, method, of("shop"), "")
+		}
+		if method == http.MethodPost {
+			admin.want(403, method, of("shop"), "", "Sec-Fetch-Site", "cross-site")
+			if path != "/keys/{id}/revoke" {
+				admin.want(415, method, of("shop"), "", "Content-Type", "application/json")
+				admin.want(413, method, of("shop"), "x="+strings.Repeat("a", 300_000))
+				admin.want(400, method, of("shop"), "nothing=1")
+			}
+		}
+		if strings.Contains(path, "{name}") && method == http.MethodGet {
+			admin.want(404, method, of("nothing"), "")
+		}
+	}
+	if info, err := w.engine.Get(t.Context(), "shop"); err != nil || info.State != serve.Running {
+		t.Error(info.State, err)
+	}
+	admin.want(404, "POST", "/experiments/nothing/start", "")
+	admin.want(404, "POST", "/experiments/nothing/stop", form("confirm", "nothing"))
+}

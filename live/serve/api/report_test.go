@@ -1,0 +1,220 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/page"
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+const reportPath = "/v1/experiments/shop/report"
+
+// asReport reads the numbers of a report.
+func (w *world) asReport() (out page.Report) {
+	w.t.Helper()
+	text := w.want(200, "GET", reportPath, "", "Accept", "application/json")
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		w.t.Fatal(text, err)
+	}
+	return out
+}
+
+// A report has what was released, with intervals, and what it costs; as a page it says the same,
+// and has nothing that a browser would run or fetch but its own script.
+func TestReport(t *testing.T) {
+	w := shopOpen(t)
+	if r := w.asReport(); r.Released != 0 || r.Last != nil || r.Arms[0].Mean != nil ||
+		r.Arms[0].Interval != nil ||
+		r.State != serve.Running || *r.Share != 0 || r.Leader != "" || len(r.Differences) > 0 {
+		t.Errorf("before the first release: %+v", r)
+	}
+	for minute := range 30 {
+		for i := range 30 {
+			d := w.decide(fmt.Sprint("unit ", minute, " ", i))
+			reward(*d.Decision, "1")
+			if d.Arm == "blue" && i%10 < 9 || i%10 < 3 {
+				w.plain(http.MethodPost, "/v1/experiments/shop/rewards", reward(*d.Decision, "1"))
+			}
+		}
+		for range 4 {
+			w.pass(20 * time.Second)
+		}
+	}
+	info, err := w.engine.Get(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.asReport()
+	if r.Leader != "blue" || *r.Share != 1 || r.Tip != info.Tip || r.Lines != info.Lines || r.Last == nil ||
+		len(r.Differences) != 1 || r.Differences[0].Arm != "red" || r.Confidence != 0.95 {
+		t.Fatalf("%+v", r)
+	}
+	total := 0
+	for a, arm := range info.Arms {
+		got := r.Arms[a]
+		lo, hi, err := arm.Sums().Interval(0.025 / 2)
+		if err != nil || got.Released != arm.Released ||
+			math.Abs(*got.Mean-arm.Sum/float64(arm.Released)) > 1e-12 ||
+			got.Interval[0] != lo || got.Interval[1] != hi || !(lo < *got.Mean && *got.Mean < hi) {
+			t.Errorf("%+v, must be of %+v: [%v, %v], %v", got, arm, lo, hi, err)
+		}
+		total += arm.Released
+	}
+	if d := r.Differences[0].Interval; total != r.Released || !(d[0] < d[1] && d[1] < 0.2) {
+		t.Errorf("%d released of %d; difference %v", r.Released, total, d)
+	}
+	html := w.ask("GET", reportPath, "")
+	policy := html.Header().Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("%s is not in %s", want, policy)
+		}
+	}
+	body := html.Body.String()
+	for _, want := range []string{"<meter", "blue leads", "epsilon=1 of epsilon=1 spent", r.Tip,
+		"<svg", r.Guarantee} {
+		if !strings.Contains(body, strings.ReplaceAll(want, "'", "&#39;")) {
+			t.Errorf("%s is not on the page", want)
+		}
+	}
+	for _, bad := range []string{"src=", "href=", "http-equiv=\"refresh\"", "url("} {
+		if strings.Contains(body, bad) {
+			t.Errorf("%s is on the page", bad)
+		}
+	}
+	if w.want(200, "GET", reportPath, "") != body {
+		t.Error("asked again it is another")
+	}
+	w.want(200, "POST", "/v1/experiments/shop/stop", `{"arm": "blue"}`)
+	if r := w.asReport(); r.State != serve.Stopped || r.Kept != "blue" {
+		t.Errorf("%+v", r)
+	}
+	w.want(404, "GET", "/v1/experiments/other/report", "")
+	w.key = ""
+	w.want(200, "GET", reportPath, "") // it is public
+}
+
+// Between public ticks nobody changes a byte of a report, by deciding or by reporting; at the tick
+// of a release it changes.
+func TestReportChangesOnTicks(t *testing.T) {
+	w := shopOpen(t)
+	look := func() string {
+		return w.want(200, "GET", reportPath, "") +
+			w.want(200, "GET", reportPath, "", "Accept", "application/json")
+	}
+	before, changes := look(), 0
+	for second := range 200 {
+		d := w.decide(fmt.Sprint("unit ", second))
+		if look() != before {
+			t.Fatalf("second %d: a decision changes it", second)
+		}
+		w.want(200, "POST", "/v1/experiments/shop/rewards", reward(*d.Decision, "1"))
+		if look() != before {
+			t.Fatalf("second %d: a reward changes it", second)
+		}
+		w.pass(time.Second)
+		info, err := w.engine.Get(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := look()
+		if (now != before) != (info.Batches != changes) {
+			t.Fatalf("second %d: changed %t, at %d batches, %d before", second, now != before,
+				info.Batches, changes)
+		}
+		before, changes = now, info.Batches
+	}
+	if changes < 3 {
+		t.Errorf("only %d releases", changes)
+	}
+}
+
+// Names that look like a page's parts are text.
+func TestReportEscapes(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: shop\ndescription: "+
+		"\"<img src=x onerror=alert(1)></p><script>\\nalert(1)</script>\"").Replace(shop))
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	body := w.want(200, "GET", reportPath, "")
+	if strings.Contains(body, "<img") || strings.Contains(body, "<script>\nalert") ||
+		!strings.Contains(body, "&lt;img") {
+		t.Error(body[:2000])
+	}
+}
+
+// cut is a store that has lost the second line of each transcript.
+type cut struct{ store.Store }
+
+func (s cut) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		n := from
+		for line, err := range s.Store.Lines(ctx, id, from) {
+			if n++; n != 2 && !yield(line, err) {
+				return
+			}
+		}
+	}
+}
+
+// Of an experiment whose transcript is damaged there is a report, which says so.
+func TestReportOfDamagedTranscript(t *testing.T) {
+	disk := store.NewMemory()
+	w := newWorldOn(t, disk)
+	w.want(201, "POST", "/v1/experiments", shop)
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	for i := range 60 {
+		w.decide(fmt.Sprint("unit ", i))
+	}
+	for range 5 {
+		w.pass(time.Minute)
+	}
+	if w.asReport().Batches < 2 {
+		t.Fatal("nothing was released")
+	}
+	if err := w.engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := serve.Open(t.Context(), serve.Config{Clock: w.clock.Now, Curator: seeded,
+		Store: func(ctx context.Context) (store.Store, error) {
+			s, err := disk.Open(ctx)
+			return cut{s}, err
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.front = Handler(Config{Engine: e}).(*front)
+	w.asked, w.engine = w.front, e
+	r := w.asReport()
+	if r.State != serve.Failed || !strings.Contains(r.Reason, "line 2: it does not follow the line before") {
+		t.Errorf("%+v", r)
+	}
+	if body := w.want(200, "GET", reportPath, ""); !strings.Contains(body, "line 2: it does not follow") {
+		t.Error("the page does not say so")
+	}
+}
+
+// What is spent is held against the budget of all that is released of a decision.
+func TestReportOfMetrics(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "window: 1m",
+		"window: 1m\nmetrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]", 1))
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	for i := range 100 {
+		w.decide(fmt.Sprint("unit ", i))
+	}
+	for range 8 {
+		w.pass(20 * time.Second)
+	}
+	if r := w.asReport(); r.Share == nil || *r.Share != 1 || r.Released == 0 || r.Each != "epsilon=1.5" {
+		t.Errorf("%+v: %v of %q", r, *r.Share, r.Each)
+	}
+}

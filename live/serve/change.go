@@ -1,0 +1,234 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
+)
+
+// A Change is what may change of an experiment that was created: nothing that its guarantee is made
+// of. What is nil stays.
+type Change struct {
+	End    *time.Time     // no decision from then on; the zero time for never
+	Window *time.Duration // of the decisions from then on: the others keep their deadlines
+	Floor  *float64       // γ
+	// Off are arms to take off, by their names: for good, no decision gives them, not to their
+	// units either, nor as the fallback, and their rewards that were not released are destroyed.
+	Off []string
+}
+
+// changeJSON is a change in a record and in the transcript.
+type changeJSON struct {
+	End    json.RawMessage `json:"end,omitempty"`
+	Window string          `json:"window,omitempty"`
+	Floor  *float64        `json:"floor,omitempty"`
+	Off    []string        `json:"off,omitempty"`
+}
+
+// MarshalJSON writes what changes, end as null where there is none any more.
+func (c Change) MarshalJSON() ([]byte, error) {
+	out := changeJSON{Floor: c.Floor, Off: c.Off}
+	if c.End != nil {
+		end := c.End
+		if end.IsZero() {
+			end = nil
+		}
+		out.End, _ = json.Marshal(end)
+	}
+	if c.Window != nil {
+		out.Window = c.Window.String()
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Change) UnmarshalJSON(text []byte) error {
+	var in changeJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	*c = Change{Floor: in.Floor, Off: in.Off}
+	if in.End != nil {
+		c.End = &time.Time{}
+		if err := json.Unmarshal(in.End, c.End); err != nil { // null leaves it as it is
+			return fmt.Errorf("end: %w", err)
+		}
+	}
+	if in.Window != "" {
+		w, err := time.ParseDuration(in.Window)
+		if err != nil {
+			return fmt.Errorf("window: %w", err)
+		}
+		c.Window = &w
+	}
+	return nil
+}
+
+// in puts the new terms into a declaration. Arms stay: who is off is no term.
+func (c Change) in(x *Experiment) {
+	if c.End != nil {
+		x.End = *c.End
+	}
+	if c.Window != nil {
+		x.Window = *c.Window
+	}
+	if c.Floor != nil {
+		x.Floor = *c.Floor
+	}
+}
+
+// Change changes the terms of an experiment that is a draft, runs or is paused: all that c says, or
+// nothing and an error, which for a bad value is an experiment.Error. Of a draft they change at
+// once, and else at the next public ticks, each with a line of the transcript.
+func (e *Engine) Change(ctx context.Context, name string, c Change) error {
+	with, err := c.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("experiment %q: %w", name, fieldError("floor", "must be a number"))
+	}
+	return e.act(ctx, name, Entry{Did: "change", With: string(with)}, func(x *live, now int64) error {
+		return x.change(c, now)
+	})
+}
+
+// TakeOff is the Change that takes one arm off.
+func (e *Engine) TakeOff(ctx context.Context, name, arm string) error {
+	return e.act(ctx, name, Entry{Did: "take off", With: arm}, func(x *live, now int64) error {
+		return x.change(Change{Off: []string{arm}}, now)
+	})
+}
+
+func fieldError(field, format string, args ...any) error {
+	return &decl.Error{Field: field, Err: fmt.Errorf(format, args...)}
+}
+
+// placeless is an error about a declaration that was changed: without the place in the text that
+// declared it, where something else is written.
+func placeless(err error) error {
+	var of *decl.Error
+	if !errors.As(err, &of) {
+		return err
+	}
+	return &decl.Error{Field: of.Field, Err: of.Err}
+}
+
+// change notes what is to be changed.
+func (x *live) change(c Change, now int64) error {
+	switch x.rec.State {
+	case Draft, Running, Paused:
+	default:
+		return fmt.Errorf("it is %s, must be draft, running or paused: %w", x.rec.State, ErrState)
+	}
+	terms := x.decl
+	for _, before := range x.rec.Changes {
+		before.in(&terms)
+	}
+	c.in(&terms)
+	if err := terms.Check(); err != nil {
+		return placeless(err)
+	}
+	if c.End != nil && !c.End.IsZero() && c.End.UnixMilli() <= x.date(now) {
+		return fieldError("end", "is %s, which has passed: stop the experiment instead: %w",
+			c.End.UTC().Format(time.RFC3339), ErrState)
+	}
+	off, err := x.game.off(c.Off)
+	if err != nil {
+		return err
+	}
+	x.changed = true
+	if x.rec.State == Draft {
+		c.in(&x.decl)
+		x.retime()
+		return nil
+	}
+	x.rec.Off = append(x.rec.Off, off...)
+	if c.Off = nil; c.End != nil || c.Window != nil || c.Floor != nil {
+		x.rec.Changes = append(x.rec.Changes, c)
+	}
+	return nil
+}
+
+// off are the numbers of arms that can be taken off.
+func (g *arms) off(names []string) (arms []int, err error) {
+	x := g.x
+	if len(names) == 0 {
+		return nil, nil
+	}
+	p, err := x.decl.NewPolicy(&noise.Fast{})
+	if err != nil {
+		return nil, err
+	}
+	gone := slices.Clone(x.rec.Off)
+	for a := range g.info {
+		if g.gone(a) {
+			gone = append(gone, a)
+		}
+	}
+	for i, name := range names {
+		a := slices.IndexFunc(x.decl.Arms, func(a decl.Arm) bool { return a.Name == name })
+		at := fmt.Sprintf("off[%d]", i)
+		_, drops := p.(play.Dropper)
+		switch {
+		case a < 0:
+			return nil, fieldError(at, "is %q, must be one of the experiment's arms: %w", clip(name), ErrState)
+		case x.rec.State == Draft:
+			return nil, fieldError(at, "is arm %q of a draft, must be of an experiment that has started: "+
+				"declare one without it: %w", name, ErrState)
+		case !drops:
+			return nil, fieldError(at, "is arm %q, and policy %s cannot go on without an arm: %w",
+				name, x.decl.Policy.Policy, ErrState)
+		case slices.Contains(gone, a):
+			return nil, fieldError(at, "is arm %q, which is off already: %w", name, ErrState)
+		case len(gone)+2 > len(g.info):
+			return nil, fieldError(at, "is arm %q, the last one: stop the experiment instead: %w", name,
+				ErrState)
+		}
+		arms, gone = append(arms, a), append(gone, a)
+	}
+	return arms, nil
+}
+
+// clip is the beginning of a text that somebody sent.
+func clip(text string) string {
+	const most = 100
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// changing does the first thing that is to be changed, at a public tick; c is nil if there is none.
+func (x *live) changing(now int64) (c *play.Commit, err error) {
+	if c, err = x.game.change(now); c != nil || err != nil || len(x.rec.Changes) == 0 {
+		return c, err
+	}
+	what := x.rec.Changes[0]
+	x.rec.Changes, x.changed = x.rec.Changes[1:], true
+	line, err := what.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	what.in(&x.decl)
+	x.retime()
+	x.ticked = now / x.tick
+	if err := x.play.SetWindow(x.window, 0); err != nil {
+		return nil, err
+	}
+	return x.play.Note(line)
+}
+
+// maxTick is the longest time between public ticks, in milliseconds.
+const maxTick = 1000
+
+// retime sets what follows from the window.
+func (x *live) retime() {
+	x.window = x.decl.Window.Milliseconds()
+	x.tick = min(max(x.window/16, 1), maxTick)
+}

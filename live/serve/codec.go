@@ -1,0 +1,183 @@
+package serve
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/sotto-dp/sotto/live/serve/store"
+	"github.com/sotto-dp/sotto/play"
+)
+
+var errPart = errors.New("a part of the redeemed decisions is damaged")
+
+// gaps writes a part: increasing numbers, each as its distance from the last, the first from −1.
+func gaps(numbers []int) []byte {
+	b, last := []byte{}, -1
+	for _, n := range numbers {
+		b = binary.AppendUvarint(b, uint64(n-last))
+		last = n
+	}
+	return b
+}
+
+// said is what was said of a segment's decisions as one set: the number of a decision, doubled, is
+// that its reward came, and one more that it was withdrawn.
+func said(s play.Segment) play.Set {
+	out := make(play.Set, 2*max(len(s.Came), len(s.Gone)))
+	for kind, set := range []play.Set{s.Came, s.Gone} {
+		for i, w := range set {
+			for ; w != 0; w &= w - 1 {
+				n := 2*(64*i+bits.TrailingZeros64(w)) + kind
+				out[n>>6] |= 1 << (n & 63)
+			}
+		}
+	}
+	return out
+}
+
+// unsaid takes it apart.
+func unsaid(s play.Set) (came, gone play.Set) {
+	sets := [2]play.Set{}
+	for i, w := range s {
+		for ; w != 0; w &= w - 1 {
+			n := 64*i + bits.TrailingZeros64(w)
+			set, n := &sets[n&1], n>>1
+			if need := n>>6 + 1 - len(*set); need > 0 {
+				*set = append(*set, make(play.Set, need)...)
+			}
+			(*set)[n>>6] |= 1 << (n & 63)
+		}
+	}
+	return sets[0], sets[1]
+}
+
+// words writes a whole set, as part 0.
+func words(s play.Set) []byte {
+	b := make([]byte, 0, 8*len(s))
+	for _, w := range s {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	return b
+}
+
+// redeem adds a part to the set of a segment of n decisions.
+func redeem(s play.Set, p store.Part, n int) (play.Set, error) {
+	if p.Number == 0 {
+		if len(p.Redeemed)%8 != 0 {
+			return nil, errPart
+		}
+		s = make(play.Set, len(p.Redeemed)/8)
+		for i := range s {
+			s[i] = binary.LittleEndian.Uint64(p.Redeemed[8*i:])
+		}
+		return s, nil
+	}
+	at, rest := -1, p.Redeemed
+	for len(rest) > 0 {
+		gap, k := binary.Uvarint(rest)
+		if k <= 0 || gap == 0 || gap > uint64(n-1-at) {
+			return nil, errPart
+		}
+		at, rest = at+int(gap), rest[k:]
+		if len(s) <= at>>6 {
+			s = append(s, make(play.Set, at>>6+1-len(s))...)
+		}
+		s[at>>6] |= 1 << (at & 63)
+	}
+	return s, nil
+}
+
+// sumsText writes the sums of metrics.
+func sumsText(all []int64) string {
+	var b []byte
+	for _, x := range all {
+		b = binary.AppendUvarint(b, uint64(x))
+	}
+	return string(b)
+}
+
+func readSums(text string) (all []int64, _ error) {
+	for b := []byte(text); len(b) > 0; {
+		x, n := binary.Uvarint(b)
+		if n <= 0 || x > math.MaxInt64 {
+			return nil, errors.New("the sums of a segment's metrics are damaged")
+		}
+		all, b = append(all, int64(x)), b[n:]
+	}
+	return all, nil
+}
+
+// unitBytes is how long an assignment is as it is stored: tag, arm, number, deadline, that of
+// activation, epoch, propensity, how many.
+const unitBytes = 16 + 2 + 5 + 6 + 6 + 8 + 8 + 4
+
+func appendUnit(b []byte, t tag, u assignment, epoch epochTag) []byte {
+	b = append(b, t[:]...)
+	b = binary.BigEndian.AppendUint16(b, u.arm)
+	b = appendLow(b, uint64(u.number), 5)
+	b = appendLow(b, uint64(u.deadline), 6)
+	b = appendLow(b, uint64(u.by), 6)
+	b = append(b, epoch[:]...)
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(u.propensity))
+	return binary.BigEndian.AppendUint32(b, u.used)
+}
+
+// readUnits calls each for the assignments of a block; extra reads what is behind each of them.
+func readUnits(b []byte, extra func(b []byte, t tag) ([]byte, error),
+	each func(t tag, u assignment, e epochTag)) error {
+	for len(b) > 0 {
+		if len(b) < unitBytes {
+			return errors.New("a block of assignments is cut")
+		}
+		u := b[:unitBytes]
+		var err error
+		if b, err = extra(b[unitBytes:], tag(u)); err != nil {
+			return err
+		}
+		each(tag(u), assignment{
+			arm: binary.BigEndian.Uint16(u[16:]), number: int64(get(u[18:23])),
+			deadline: int64(get(u[23:29])), by: int64(get(u[29:35])),
+			propensity: math.Float64frombits(binary.BigEndian.Uint64(u[43:])),
+			used:       binary.BigEndian.Uint32(u[51:]),
+		}, epochTag(u[35:43]))
+	}
+	return nil
+}
+
+// queuesOf puts queues together from what is stored; more reads the further sums of a segment.
+func queuesOf(in store.Stored, arms int, more func(string) ([]int64, error)) (_ []play.Queue, err error) {
+	all := make([]play.Queue, arms)
+	for _, a := range in.Arms {
+		if a.Arm < 0 || a.Arm >= arms {
+			return nil, fmt.Errorf("arm %d is stored, of %d", a.Arm, arms)
+		}
+		all[a.Arm] = play.Queue{Head: a.Head, Issued: a.Issued, Asked: a.Asked, Off: a.Off, Runs: a.Runs}
+	}
+	parts := in.Parts
+	for _, g := range in.Segments {
+		if g.Arm < 0 || g.Arm >= arms {
+			return nil, fmt.Errorf("a segment of arm %d is stored, of %d", g.Arm, arms)
+		}
+		q := &all[g.Arm]
+		out := play.Segment{Start: g.Start, End: g.End, Cut: g.Cut, Settles: g.Settles, Sum: g.Sum}
+		if out.More, err = more(g.More); err != nil {
+			return nil, err
+		}
+		var of play.Set
+		for len(parts) > 0 && parts[0].Arm == g.Arm && parts[0].Start == g.Start {
+			if of, err = redeem(of, parts[0], 2*(q.Issued-g.Start)); err != nil {
+				return nil, err
+			}
+			parts = parts[1:]
+		}
+		out.Came, out.Gone = unsaid(of)
+		q.Segments = append(q.Segments, out)
+	}
+	if len(parts) > 0 {
+		return nil, errors.New("redeemed decisions of no segment are stored")
+	}
+	return all, nil
+}

@@ -1,0 +1,667 @@
+//go:build unix
+
+package serve
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/sotto-dp/sotto/internal/clock"
+	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+// What a child does is written down line by line, each in one write, so that a kill loses none:
+//
+//	sent TOKEN STEPS     a reward is about to be reported
+//	got TOKEN STATUS     and was answered
+//	line NUMBER TEXT     a line of the transcript was shown
+//	sums NUMBER SUM      what all lines before this one released
+//
+// A decision that was told and never reported is a default.
+const crashShop = `
+name: shop
+arms: [red, blue]
+policy: {policy: dp-klucb, first: 10, alpha: 1.05}
+budget: {epsilon: 1}
+unit: {of: visit}
+reward: {range: [0, 1], default: 0.25}
+window: 100ms
+floor: 0.3
+sticky: false
+`
+
+// A twin is a store that is wrong in a way that a crash shows.
+type twin struct {
+	store.Store
+	fault string
+	held  *store.Commit
+	said  int64 // as of saidSums when it was held
+	reads int   // for so many milliseconds at most it waits until it is read
+	drop  bool
+}
+
+// saidSums is how often a child has said what was released.
+var saidSums atomic.Int64
+
+func (s *twin) Commit(ctx context.Context, c store.Commit) error {
+	switch s.fault {
+	case "answers before the fsync": // a commit is made with the next one
+		held := s.held
+		s.held = &c
+		if held == nil {
+			return nil
+		}
+		return s.Store.Commit(ctx, *held)
+	case "releases outside of the transaction": // the line goes before what it took
+		for i, w := range c.Writes {
+			if len(w.Taken) == 0 {
+				continue
+			}
+			if err := s.Store.Commit(ctx, store.Commit{Now: c.Now, Writes: []store.Write{{ID: w.ID,
+				Lines: w.Lines, Number: w.Number}}}); err != nil {
+				return err
+			}
+			syscallKill()
+			c.Writes[i].Lines = nil
+		}
+	case "draws noise again": // a release is shown before it is written
+		if s.held != nil {
+			held := *s.held
+			s.held = nil
+			for range s.reads { // until it was read, if it was shown
+				if saidSums.Load() > s.said {
+					kill()
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if err := s.Store.Commit(ctx, held); err != nil {
+				return err
+			}
+		}
+		for _, w := range c.Writes {
+			if len(w.Taken) > 0 {
+				s.held, s.said = &c, saidSums.Load()
+				time.Sleep(40 * time.Millisecond) // more than a tick
+				return nil
+			}
+		}
+	case "forgets vectors":
+		for i := range c.Writes {
+			c.Writes[i].Events = nil
+		}
+	case "forgets reports":
+		for i := range c.Writes {
+			c.Writes[i].Reports = nil
+		}
+	case "issues numbers again":
+		for i := range c.Writes {
+			c.Writes[i].DropSums = c.Writes[i].DropSums || s.drop
+			s.drop = false
+		}
+	}
+	return s.Store.Commit(ctx, c)
+}
+
+// Load of the twin that issues numbers again forgets decisions that are durable.
+func (s *twin) Load(ctx context.Context, id int64) (store.Stored, error) {
+	out, err := s.Store.Load(ctx, id)
+	if s.fault != "issues numbers again" {
+		return out, err
+	}
+	for i := range out.Arms {
+		a := &out.Arms[i]
+		first := a.Head // forgets all that is in the queue
+		a.Issued = first
+		for len(a.Runs) > 1 && a.Runs[len(a.Runs)-1].From > first {
+			a.Runs = a.Runs[:len(a.Runs)-1]
+		}
+	}
+	out.Segments, out.Parts, out.Events, s.drop = nil, nil, nil, true
+	return out, err
+}
+
+// Patience keeps a clock before the deadlines of rewards that are in time until their answers are told. Who
+// sends one again, since its answer was lost, is answered the same then, however long the machine let
+// the answer wait: after its deadline it would be late, though it counts.
+type patience struct {
+	mu sync.Mutex
+	at map[string]time.Time // readings of the clock, by token
+}
+
+// of holds the clock for a decision's reward, until it is let go.
+func (h *patience) of(e *Engine, name string, expires time.Time) (letGo func()) {
+	at := e.cfg.Clock()
+	at = at.Add(expires.Sub(time.UnixMilli(e.now())) - 2*time.Millisecond)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.at == nil {
+		h.at = map[string]time.Time{}
+	}
+	h.at[name] = at
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.at, name)
+	}
+}
+
+// before is t, or the first time that is held.
+func (h *patience) before(t time.Time) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, at := range h.at {
+		if at.Before(t) {
+			t = at
+		}
+	}
+	return t
+}
+
+// syscallKill kills the process as the kernel does, now and then.
+func syscallKill() {
+	if rand.IntN(3) == 0 {
+		kill()
+	}
+}
+
+func kill() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+// hasty has all connections to SQLite wait less for the disk than they must.
+func hasty(fault string) {
+	if pragma, ok := strings.CutPrefix(fault, "synchronous="); ok {
+		sqlite.RegisterConnectionHook(func(c sqlite.ExecQuerierContext, _ string) error {
+			_, err := c.ExecContext(context.Background(), "PRAGMA synchronous="+pragma, nil)
+			return err
+		})
+	}
+}
+
+func say(format string, args ...any) {
+	_, _ = io.WriteString(os.Stdout, fmt.Sprintf(format, args...)+"\n")
+}
+
+// openChild is the engine of a process that is killed: its clock stands until it is started, and is
+// held by who waits for an answer.
+func openChild(t *testing.T) (e *Engine, held *patience, start func()) {
+	dir := os.Getenv("SOTTO_CRASH_DIR")
+	if dir == "" {
+		t.Skip("it is run by TestCrash")
+	}
+	fault := os.Getenv("SOTTO_CRASH_TWIN")
+	hasty(fault)
+	point, after, _ := strings.Cut(os.Getenv("SOTTO_CRASH_AT"), ":")
+	left, _ := strconv.Atoi(after)
+	kill := syscall.SIGKILL
+	if os.Getenv("SOTTO_CRASH_STOPS") != "" {
+		kill = syscall.SIGSTOP
+	}
+	var started atomic.Int64 // when the clock began to run; 0: it stands
+	held = &patience{}
+	from := time.UnixMilli(1)
+	e, err := Open(t.Context(), Config{
+		Store: func(ctx context.Context) (store.Store, error) {
+			s, err := store.SQLite(dir)(ctx)
+			return &twin{Store: s, fault: fault, reads: 500}, err
+		},
+		Clock: func() time.Time {
+			if at := started.Load(); at != 0 {
+				return held.before(from.Add(time.Duration(time.Now().UnixNano() - at)))
+			}
+			return from
+		},
+		Curator:       knownNoise(func() int { return rand.IntN(1000) }),
+		VectorCurator: knownVectors(func() int { return rand.IntN(1000) }),
+		HelperSecret:  func(string) []byte { return shared },
+		gatherPause:   time.Millisecond,
+		hook: func(at string) {
+			if at == point {
+				if left--; left == -1 {
+					_ = syscall.Kill(os.Getpid(), kill)
+					time.Sleep(100 * time.Millisecond) // a stop may take a moment
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, held, func() { started.Store(time.Now().UnixNano()) }
+}
+
+// reportAll reports the rewards that were not answered before.
+func reportAll(report func(name string, steps int64)) {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		token, steps, _ := strings.Cut(in.Text(), " ")
+		n, _ := strconv.ParseInt(steps, 10, 64)
+		report(token, n)
+	}
+}
+
+// TestCrashChild is the process that is killed.
+func TestCrashChild(t *testing.T) {
+	e, held, start := openChild(t)
+	report := func(token string, steps int64) {
+		for {
+			s, err := crashReport(t, e, token, steps)
+			if err == nil {
+				say("got %s %s", token, s)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	reportAll(report)
+	if _, err := e.Get(t.Context(), "shop"); errors.Is(err, ErrNotFound) {
+		begin(t, e, cmp.Or(os.Getenv("SOTTO_CRASH_SHOP"), crashShop))
+		say("made")
+	}
+	slow, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SLOW"))
+	if info, err := e.Get(t.Context(), "shop"); err != nil || info.State == Failed {
+		say("failed %s %v", info.Reason, err)
+		return
+	}
+	start()
+	say("ready")
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for {
+				d, err := e.Decide(t.Context(), "shop", "")
+				if err != nil || d.Token == "" {
+					continue
+				}
+				time.Sleep(time.Duration((1+slow)*rand.IntN(3)) * time.Millisecond)
+				if rand.IntN(4) > 0 {
+					steps, letGo := rand.Int64N(1<<20+1), held.of(e, d.Token, d.Expires)
+					if d.Report != nil { // on its grid
+						steps &^= 1<<10 - 1
+					}
+					say("sent %s %d", d.Token, steps)
+					report(d.Token, steps)
+					letGo()
+				}
+			}
+		})
+	}
+	sayShown(t, e, "shop", func(info Info) float64 { return info.Arms[0].Sum + info.Arms[1].Sum })
+}
+
+// sayShown says all that is shown of an experiment.
+func sayShown(t *testing.T, e *Engine, name string, sum func(Info) float64) {
+	shown, batches := 0, -1
+	for {
+		if info, err := e.Get(t.Context(), name); err == nil && info.Batches != batches {
+			batches = info.Batches
+			say("sums %d %v", batches, sum(info))
+			saidSums.Add(1)
+		}
+		lines, err := e.Transcript(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := 0
+		for line, err := range lines {
+			if err == nil && i >= shown {
+				say("line %d %s", i, strings.TrimSpace(string(line)))
+				shown++
+			}
+			i++
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// A witness knows what all children were told.
+type witness struct {
+	sent   map[string]int64  // rewards by token
+	got    map[string]string // answers
+	lines  []string
+	sums   map[string]string
+	faults []string
+	asked  map[string]bool   // events
+	told   map[string]string // their actions
+	child  string            // the test that is killed
+	shop   string            // whose rewards are hidden; empty: crashShop
+	starts int               // of children that were ready
+	count  int               // of syncs
+}
+
+func (w *witness) fault(format string, args ...any) {
+	w.faults = append(w.faults, fmt.Sprintf(format, args...))
+}
+
+func (w *witness) hear(text string) {
+	word, rest, _ := strings.Cut(text, " ")
+	a, b, _ := strings.Cut(rest, " ")
+	switch word {
+	case "ready":
+		w.starts++
+	case "failed":
+		w.fault("%s", text)
+	case "ask":
+		w.asked[a] = true
+	case "told":
+		if old, ok := w.told[a]; ok && old != b {
+			w.fault("an event was told %s, then %s", old, b)
+		}
+		w.told[a] = b
+	case "sent":
+		w.sent[a], _ = strconv.ParseInt(b, 10, 64)
+	case "got":
+		if old, ok := w.got[a]; ok && old != b {
+			w.fault("a reward was answered %s, then %s", old, b)
+		}
+		w.got[a] = b
+	case "sums":
+		if old, ok := w.sums[a]; ok && old != b {
+			w.fault("the sum of %s batches was shown as %s and as %s", a, old, b)
+		}
+		w.sums[a] = b
+	case "line":
+		n, _ := strconv.Atoi(a)
+		switch {
+		case n > len(w.lines):
+			w.fault("line %d was shown after %d", n, len(w.lines))
+		case n == len(w.lines):
+			w.lines = append(w.lines, b)
+		case w.lines[n] != b:
+			w.fault("line %d was shown as %s and as %s", n, w.lines[n], b)
+		}
+	}
+}
+
+// open are the rewards that were sent and not answered.
+func (w *witness) open() (out []string) {
+	for token, steps := range w.sent {
+		if _, ok := w.got[token]; !ok {
+			out = append(out, fmt.Sprintf("%s %d", token, steps))
+		}
+	}
+	return out
+}
+
+// life is one child, from its start to its kill.
+func (w *witness) life(t *testing.T, dir, fault, at string, wait time.Duration) {
+	t.Helper()
+	c := exec.Command(os.Args[0], "-test.run=^"+w.child+"$")
+	c.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN="+fault, "SOTTO_CRASH_AT="+at,
+		"SOTTO_CRASH_SHOP="+w.shop)
+	c.Stdin = strings.NewReader(strings.Join(w.open(), "\n"))
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slow := time.AfterFunc(20*time.Second, func() { _ = c.Process.Kill() })
+	defer slow.Stop()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		w.hear(lines.Text())
+		if lines.Text() == "ready" {
+			time.AfterFunc(wait, func() { _ = c.Process.Kill() })
+		}
+	}
+	_ = c.Wait() // it was killed
+}
+
+// judge opens the store a last time, releases all that can be, and holds every released sum against
+// the rewards that were accepted.
+func (w *witness) judge(t *testing.T, dir string) (released int) {
+	t.Helper()
+	return w.judgeStore(t, store.SQLite(dir))
+}
+
+func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store, error)) (released int) {
+	t.Helper()
+	c := clock.At(time.UnixMilli(1))
+	e := open(t, Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: at,
+		HelperSecret: func(string) []byte { return shared }, gatherPause: time.Millisecond})
+	defer func() { _ = e.Close() }()
+	if err := e.Lead(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range w.open() {
+		token, steps, _ := strings.Cut(text, " ")
+		n, _ := strconv.ParseInt(steps, 10, 64)
+		s, err := crashReport(t, e, token, n)
+		if err != nil {
+			w.fault("a reward is refused: %v", err)
+			return 0
+		}
+		w.got[token] = string(s)
+	}
+	settle(t, e, c, 7*time.Millisecond, 40)
+	info, _ := e.Get(t.Context(), "shop")
+	for info.State == Waiting && info.Wait != "rewards" { // sums are gathered beside the writer
+		settle(t, e, c, 7*time.Millisecond, 1)
+		time.Sleep(time.Millisecond)
+		info, _ = e.Get(t.Context(), "shop")
+	}
+	if info.State == Failed {
+		w.fault("failed %s", info.Reason)
+		return 0
+	}
+	x, err := e.find("shop")
+	if err != nil {
+		w.fault("%v", err)
+		return 0
+	}
+	sign := newSigner(x.tokenKey)
+	accepted := map[[2]int]int64{}
+	for token, s := range w.got {
+		if Status(s) != Accepted {
+			continue
+		}
+		k, ok := sign.read(token)
+		at := [2]int{k.arm, int(k.number)}
+		if _, twice := accepted[at]; twice || !ok {
+			w.fault("decision %v counts for two", at)
+		}
+		accepted[at] = w.sent[token]
+	}
+	lines, err := e.Transcript(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads, i := [2]int{}, 0
+	for line, err := range lines {
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.hear(fmt.Sprintf("line %d %s", i, strings.TrimSpace(string(line))))
+		i++
+		var in struct {
+			Plays   []struct{ Arm int }
+			Release struct {
+				N   []int
+				Sum []float64
+			}
+		}
+		if err := json.Unmarshal(line, &in); err != nil {
+			t.Fatal(err)
+		}
+		for j, n := range in.Release.N {
+			arm, want := in.Plays[j].Arm, int64(0)
+			for number := heads[arm]; number < heads[arm]+n; number++ {
+				steps, ok := accepted[[2]int{arm, number}]
+				if !ok {
+					steps = 1 << 18
+				}
+				want += steps
+			}
+			if got := stepsOf(in.Release.Sum[j]); got != want {
+				w.fault("line %d: arm %d released %d steps of decisions %d to %d, accepted and defaults are %d",
+					i-1, arm, got, heads[arm], heads[arm]+n, want)
+			}
+			heads[arm] += n
+			released += n
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.play == nil {
+		w.fault("it does not play")
+		return released
+	}
+	for arm := range heads { // and what waits
+		q := x.play.Queue(arm, 0)
+		for _, s := range q.Segments {
+			end, want := q.Issued, int64(0)
+			if s.End > 0 {
+				end = min(end, s.End)
+			}
+			for number := s.Start; number < end; number++ {
+				want += accepted[[2]int{arm, number}]
+			}
+			if w.shop != "" { // what they are is in no sum
+				want = 0
+			}
+			if s.Sum != want {
+				w.fault("arm %d has %d steps of decisions %d to %d, accepted are %d", arm, s.Sum, s.Start,
+					end, want)
+			}
+		}
+		for at := range accepted {
+			if at[0] == arm && at[1] >= q.Issued {
+				w.fault("decision %v was accepted and is not there", at)
+			}
+		}
+	}
+	return released
+}
+
+// crashStore makes a store in which crashShop runs.
+func crashStore(t *testing.T, at func(context.Context) (store.Store, error)) {
+	t.Helper()
+	crashStoreOf(t, at, crashShop)
+}
+
+func crashStoreOf(t *testing.T, at func(context.Context) (store.Store, error), text string) {
+	t.Helper()
+	e := open(t, Config{Store: at, Clock: func() time.Time { return time.UnixMilli(1) },
+		Curator: knownNoise(func() int { return 0 }), HelperSecret: func(string) []byte { return shared }})
+	begin(t, e, text)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crash kills a child so often.
+func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
+	t.Helper()
+	dir := t.TempDir()
+	crashStore(t, store.SQLite(dir))
+	if w = newWitness("TestCrashChild"); !w.lives(t, dir, fault, kills) {
+		return w, 0
+	}
+	return w, w.judge(t, dir)
+}
+
+func newWitness(child string) *witness {
+	return &witness{child: child, sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{},
+		asked: map[string]bool{}, told: map[string]string{}}
+}
+
+// lives are so many children, half of them killed at named points. It is false if a twin was found.
+func (w *witness) lives(t *testing.T, dir, fault string, kills int) bool {
+	t.Helper()
+	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
+	if w.shop != "" {
+		points = append(points, "gathered")
+	}
+	for i := range kills {
+		at := ""
+		if i%2 == 0 {
+			at = fmt.Sprintf("%s:%d", points[i/2%len(points)], rand.IntN(2))
+		}
+		wait := time.Duration(20+rand.IntN(250)) * time.Millisecond
+		if fault == "draws noise again" { // which kills itself, when it has been found out
+			wait *= 10
+		}
+		w.life(t, dir, fault, at, wait)
+		if len(w.faults) > 0 && fault != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// kills is how often a child is killed: SOTTO_CRASHES, or 20.
+func kills() int {
+	if n, err := strconv.Atoi(os.Getenv("SOTTO_CRASHES")); err == nil {
+		return n
+	}
+	return testneeds.Size(12, 20)
+}
+
+// However often the process is killed, what is released is what was accepted, and defaults for what
+// was not; what was shown once is not shown differently; no two decisions have one number.
+func TestCrash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	t.Parallel()
+	w, released := crash(t, "", kills())
+	for _, f := range w.faults {
+		t.Error(f)
+	}
+	counts := map[string]int{}
+	for _, s := range w.got {
+		counts[s]++
+	}
+	t.Logf("%d kills, %d times ready, %d rewards sent, %v, %d lines shown, %d decisions released", kills(),
+		w.starts, len(w.sent), counts, len(w.lines), released)
+	if counts["accepted"] == 0 || released == 0 || w.starts < kills()/4 {
+		t.Errorf("nothing was tried: %v, %d released, %d starts", counts, released, w.starts)
+	}
+}
+
+// Stores that are wrong are found.
+func TestCrashTwins(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	t.Parallel()
+	for fault, as := range map[string]string{
+		"answers before the fsync":            "accepted and defaults are",
+		"releases outside of the transaction": "the transcript does not hold",
+		"draws noise again":                   "was shown as",
+		"issues numbers again":                "counts for two",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			for range 20 { // each finds it with a probability far above a half
+				w, _ := crash(t, fault, 12)
+				for _, f := range w.faults {
+					if strings.Contains(f, as) {
+						t.Log(f)
+						return
+					}
+				}
+			}
+			t.Error("it was not found")
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+// erasedArm marks, among the units, that somebody was erased.
+const erasedArm = math.MaxUint16
+
+// Erase destroys what is kept of a unit: that it was assigned, what, when and how often. What stays
+// is a keyed hash of another kind, so that it is not assigned again, and does not pay a second
+// time, until the experiment is archived; that of a unit which never came is kept too, so that
+// nobody is told who did. A reward of hers that was counted stays in its sum, where it cannot be
+// told from others, until that is released with its noise or destroyed; so does an event's vector,
+// without its name, and then in the transcript's Σaaᵀ. When it returns nil this is
+// durable, and what was on the disk is overwritten as far as the store can (see store.SQLite).
+//
+// Where an experiment has stopped, nobody's assignment is wanted any more, and all of them go.
+func (e *Engine) Erase(ctx context.Context, name, unit string) error {
+	if unit == "" || len(unit) > maxUnit {
+		return fmt.Errorf("%w has %d bytes, must have from 1 to %d", ErrUnit, len(unit), maxUnit)
+	}
+	return e.act(ctx, name, Entry{Did: "erase"}, func(x *live, _ int64) error {
+		switch x.rec.State {
+		case Draft:
+			return fmt.Errorf("it is draft, must have started: %w", ErrState)
+		case Running, Paused:
+			t := tagOf(x.tags, unit)
+			delete(x.units, t)
+			x.game.forget(t)
+			x.units[x.stone(t)] = assignment{arm: erasedArm, propensity: 1}
+			x.gone = true
+		default:
+			clear(x.units)
+			x.game.forgetAll()
+		}
+		x.anew = true
+		return nil
+	})
+}
+
+// stone is what is left of a unit that was erased.
+func (x *live) stone(t tag) tag { return tagOf(x.stones, string(t[:])) }
+
+// erased says whether a unit was.
+func (x *live) erased(t tag) bool {
+	if !x.gone {
+		return false
+	}
+	_, was := x.units[x.stone(t)]
+	return was
+}
+
+// rewrite has all assignments written anew, and what was written before destroyed.
+func (x *live) rewrite() {
+	x.purge, x.fresh = true, make([]byte, 0, len(x.units)*unitBytes)
+	for t, u := range x.units {
+		x.fresh = x.appendUnit(x.fresh, t, u)
+	}
+	x.anew = false
+}
+
+// expire archives what has stopped when its retention has passed.
+func (x *live) expire(c *store.Commit) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	keep := x.decl.Retention.Milliseconds()
+	if x.rec.State == Stopped && keep > 0 && x.date(c.Now) >= x.rec.Ended+keep && x.archive() == nil {
+		note(context.Background(), c, Entry{Did: "archive", Experiment: x.decl.Name,
+			With: "its retention has passed"})
+	}
+}

@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+// An Hour is how many decisions of an experiment were issued in an hour of UTC, by arm. Counted is
+// what ArmInfo.Decisions counts, no more and no less: an activation where decisions count when they are
+// activated, and nothing that is told again, forced, or given to who is not in it. What was counted
+// stays, also if its unit takes it back, is erased or archived.
+//
+// So an hour tells what counts of decisions tell, when they were made: who came alone in an hour
+// finds her arm in it. It tells nothing of a reward but what the releases before it did.
+type Hour struct {
+	From      time.Time
+	Decisions []int
+}
+
+const hourMillis = int64(time.Hour / time.Millisecond)
+
+// hours are an experiment's, but for those without a decision.
+type hours struct {
+	past []byte // but the last: for each the hours since the one before, and its decisions by arm
+	of   int64  // hours since 1970 of the last of past
+	at   int64  // and of the one that n counts; −1 before the first decision
+	n    []int
+	rows []store.Hour // that ended and are to be written
+}
+
+// count counts a decision.
+func (h *hours) count(arm int, now int64) {
+	if at := now / hourMillis; at > h.at {
+		h.turn(at)
+	}
+	h.n[arm]++
+}
+
+// turn goes on to another hour.
+func (h *hours) turn(at int64) {
+	if h.at >= 0 {
+		row := h.row()
+		h.past = append(binary.AppendUvarint(h.past, uint64(row.At-h.of)), row.Decisions...)
+		h.of = row.At
+		h.rows = append(h.rows, row)
+	}
+	h.at = at
+	clear(h.n)
+}
+
+// row is the hour that goes on, as it is stored.
+func (h *hours) row() store.Hour {
+	out := store.Hour{At: h.at}
+	for _, n := range h.n {
+		out.Decisions = binary.AppendUvarint(out.Decisions, uint64(n))
+	}
+	return out
+}
+
+// write are the hours in which there may be decisions since it was called last.
+func (h *hours) write() []store.Hour {
+	out := h.rows
+	if h.rows = nil; h.at >= 0 {
+		out = append(out, h.row())
+	}
+	return out
+}
+
+var errHours = errors.New("the decisions of an hour are damaged")
+
+// restore are those that were stored.
+func (h *hours) restore(rows []store.Hour) error {
+	for _, row := range rows {
+		if row.At <= h.at {
+			return errHours
+		}
+		h.turn(row.At)
+		if left, err := readDecisions(row.Decisions, h.n); err != nil || len(left) > 0 {
+			return errHours
+		}
+	}
+	h.rows = nil
+	return nil
+}
+
+func readDecisions(b []byte, n []int) (left []byte, err error) {
+	for i := range n {
+		x, size := binary.Uvarint(b)
+		if size <= 0 || x > 1<<53 {
+			return nil, errHours
+		}
+		n[i], b = int(x), b[size:]
+	}
+	return b, nil
+}
+
+// Hours are the hours in which decisions of an experiment were issued, by time.
+func (e *Engine) Hours(_ context.Context, name string) ([]Hour, error) {
+	x, err := e.find(name)
+	if err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	past, at, last := slices.Clip(x.hours.past), x.hours.at, slices.Clone(x.hours.n)
+	x.mu.Unlock()
+	var out []Hour
+	for was := int64(0); len(past) > 0; {
+		since, size := binary.Uvarint(past)
+		h := Hour{Decisions: make([]int, len(last))}
+		was += int64(since)
+		h.From = time.UnixMilli(was * hourMillis).UTC()
+		if past, err = readDecisions(past[max(size, 0):], h.Decisions); err != nil {
+			return nil, err
+		}
+		out = append(out, h)
+	}
+	if at >= 0 {
+		out = append(out, Hour{time.UnixMilli(at * hourMillis).UTC(), last})
+	}
+	return out, nil
+}

@@ -1,0 +1,207 @@
+package page
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/play"
+)
+
+// Of an experiment with contexts a page has nothing by action: which ones there are differs from
+// decision to decision, and is the product's.
+
+// Contexts is what an experiment has in the place of arms.
+type Contexts struct {
+	Apprentice bool    `json:"apprentice,omitempty"` // the first action is given, but for the floor
+	Actions    int     `json:"actions"`              // of a decision at most
+	Dim        int     `json:"dim"`                  // components of a vector
+	Norm       float64 `json:"norm"`                 // what its blocks are divided by
+	Releases   int     `json:"releases"`
+	Rules      []Rule  `json:"rules"`
+	// Gain is what the policy would have won over the first action, a decision; nil unless there
+	// are rules for both.
+	Gain *Gain `json:"gain,omitempty"`
+	// Protects says first what is protected, and what is not.
+	Protects string `json:"-"`
+}
+
+// What is protected, in the first sentence of a page.
+const (
+	rewardsAlone = "Rewards alone are protected: contexts, features, ids of actions and what was decided are " +
+		"used as they come, and may be seen."
+	contextsToo = "Contexts, features and rewards are protected, from all others: what they are given, and what " +
+		"is shown here, depends on a decision's by released noisy matrices alone. What she is given is chosen by " +
+		"her own context."
+)
+
+// A Rule is another way to choose, with what it would have earned a decision.
+type Rule struct {
+	Name     string      `json:"name"`
+	Plays    string      `json:"plays"` // in words
+	Clip     float64     `json:"clip"`
+	Budget   string      `json:"budget"`
+	Released int         `json:"released"` // decisions
+	Estimate *float64    `json:"estimate"` // noisy; null before the first release
+	Interval *[2]float64 `json:"interval"`
+	// Low: weights are clipped, so that the estimate may be too low, and of the interval the lower
+	// end alone holds.
+	Low bool `json:"low,omitempty"`
+}
+
+// A Gain is a difference of two rules.
+type Gain struct {
+	Of       string      `json:"of"`   // the rule that plays as the policy
+	Over     string      `json:"over"` // and that which plays the first action
+	Estimate *float64    `json:"estimate"`
+	Interval *[2]float64 `json:"interval"`
+	// Low: the estimate may be too low, as that of the policy's rule may. The interval allows for it.
+	Low bool `json:"low,omitempty"`
+}
+
+// Text is the estimate with its sign, in two digits of its interval's half width.
+func (g *Gain) Text() string {
+	if g.Estimate == nil {
+		return "–"
+	}
+	text := report.Fixed(*g.Estimate, decimalsOf(g.Interval))
+	if *g.Estimate > 0 {
+		text = "+" + text
+	}
+	if g.Low {
+		text += " or more"
+	}
+	return text
+}
+
+// contextsOf is nil where there are arms.
+func contextsOf(info serve.Info) *Contexts {
+	x, of := info.Experiment, info.Contextual
+	if x.Contextual == nil || of == nil {
+		return nil
+	}
+	out := &Contexts{Apprentice: x.Contextual.Mode == decl.ModeApprentice,
+		Actions: x.Contextual.MaxActions(), Dim: of.Dim, Norm: of.Norm, Releases: of.Releases,
+		Rules: []Rule{}}
+	if out.Protects = rewardsAlone; x.Contextual.Joint() {
+		out.Protects = contextsToo
+	}
+	risk := (1 - bound.Confidence) / float64(max(1, len(x.Contextual.Rules)))
+	for i, r := range x.Contextual.Rules {
+		rule := Rule{Name: r.Name, Plays: playsOf(r), Clip: r.Clip, Budget: fmt.Sprint(r.Budget),
+			Low: x.MostWeight(r) > r.Clip}
+		if i < len(of.Rules) {
+			rule.Released = of.Rules[i].N
+			rule.Estimate, rule.Interval = estimate(of.Rules[i], risk)
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	_, most := x.Range()
+	out.Gain = gainOf(out.Rules, x.Contextual.Rules, most)
+	return out
+}
+
+// estimate is what a rule would have earned, brought into its interval.
+func estimate(e play.Earned, risk float64) (*float64, *[2]float64) {
+	if e.N == 0 {
+		return nil, nil
+	}
+	mean := e.Mean()
+	lo, hi, err := e.Interval(risk)
+	if err != nil || math.IsNaN(mean) {
+		return nil, nil
+	}
+	mean = min(max(mean, lo), hi)
+	return &mean, &[2]float64{lo, hi}
+}
+
+// playsOf says in words what a rule plays.
+func playsOf(r decl.Rule) string {
+	switch r.Play {
+	case decl.PlayFirst:
+		return "the first action"
+	case decl.PlayUniform:
+		return "each action as often"
+	case decl.PlayPolicy:
+		return "what the policy plays"
+	}
+	return "the action " + r.ID
+}
+
+// gainOf compares the first rule that plays as the policy with the first that plays the first
+// action. The intervals of both hold together, and so does that of the difference; one whose upper
+// end does not hold may earn the most that there is.
+func gainOf(rules []Rule, declared []decl.Rule, most float64) *Gain {
+	find := func(play string) *Rule {
+		for i, r := range declared {
+			if r.Play == play {
+				return &rules[i]
+			}
+		}
+		return nil
+	}
+	of, over := find(decl.PlayPolicy), find(decl.PlayFirst)
+	if of == nil || over == nil {
+		return nil
+	}
+	out := &Gain{Of: of.Name, Over: over.Name, Low: of.Low && !over.Low}
+	if of.Interval != nil && over.Interval != nil {
+		gain := *of.Estimate - *over.Estimate
+		out.Estimate = &gain
+		out.Interval = &[2]float64{of.Interval[0] - over.upper(most), of.upper(most) - over.Interval[0]}
+	}
+	return out
+}
+
+// upper is the upper end of the interval as far as it holds.
+func (r *Rule) upper(most float64) float64 {
+	if r.Low {
+		return most
+	}
+	return r.Interval[1]
+}
+
+// A queue is what is public of a queue of decisions: of an arm, or of all where there are contexts.
+type queue struct {
+	name              string
+	issued, published int
+}
+
+func queuesOf(info serve.Info) (out []queue) {
+	if c := info.Contextual; c != nil {
+		return []queue{{"decisions", c.Decisions, c.Released}}
+	}
+	for i, a := range info.Arms {
+		out = append(out, queue{info.Experiment.Arms[i].Name, a.Decisions, a.Released})
+	}
+	return out
+}
+
+// table is the rules as a report has them.
+func (c *Contexts) table(lo, hi float64) report.Table {
+	out := report.Table{Title: "Rules", Head: []string{"rule", "plays", "earns a decision",
+		"95 % interval", "decisions"},
+		Text: 2, Groups: []report.Group{{Head: "Rewards from " + report.Number(lo) + " to " +
+			report.Number(hi)}},
+		Notes: []string{"What each would have earned, by the decisions that were released: their " +
+			"rewards, weighted by " +
+			"its probability of what was given over the propensity of that.",
+			"Intervals hold together, at all times, with probability 95 %. They allow for the " +
+				"noise, and are from " +
+				"releases alone."}}
+	for _, r := range c.Rules {
+		mean := "–"
+		if r.Estimate != nil {
+			mean = report.Number(*r.Estimate)
+		}
+		if r.Low {
+			mean += " or more"
+		}
+		out.Groups[0].Rows = append(out.Groups[0].Rows, []string{r.Name, r.Plays, mean,
+			within(r.Interval, decimalsOf(r.Interval)), report.Whole(r.Released)})
+	}
+	return out
+}

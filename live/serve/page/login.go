@@ -1,0 +1,87 @@
+package page
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/sotto-dp/sotto/live/serve"
+)
+
+// Two names of the cookie: under TLS one that browsers take from this host over TLS alone.
+const (
+	cookieName       = "sotto_session"
+	secureCookieName = "__Host-sotto_session"
+)
+
+// maxForm bounds a form but for a declaration, in bytes.
+const maxForm = 16 << 10
+
+// A Login asks for a key.
+type Login struct {
+	Frame
+	To    string // the page to go to
+	Wrong string // what was wrong with the key, or empty
+}
+
+// Visitor is the key that a request's cookie stands for, without scopes if it has none.
+func (p *Pages) Visitor(r *http.Request) serve.Key {
+	if c, err := r.Cookie(cookieOf(r)); err == nil {
+		return p.cfg.Engine.Visitor(c.Value)
+	}
+	return serve.Key{}
+}
+
+// secure says whether a browser speaks TLS, to this server or to a proxy before it.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+func cookieOf(r *http.Request) string {
+	if secure(r) {
+		return secureCookieName
+	}
+	return cookieName
+}
+
+// AskLogin shows the form.
+func (p *Pages) AskLogin(w http.ResponseWriter, r *http.Request) error {
+	p.login(w, r, http.StatusOK, Login{Frame: p.frame(r, "Log in"), To: to(r.URL.Query().Get("to"))})
+	return nil
+}
+
+func (p *Pages) login(w http.ResponseWriter, _ *http.Request, status int, l Login) {
+	p.write(w, status, "login.html", l)
+}
+
+// Login takes a key, once, and gives the browser a cookie in its place. A key that is not known,
+// was revoked or may not read has one answer.
+func (p *Pages) Login(w http.ResponseWriter, r *http.Request) error {
+	f, err := readForm(w, r, maxForm, "key", "to")
+	if err != nil {
+		return err
+	}
+	session, k := p.cfg.Engine.Session(strings.TrimSpace(f.Get("key")))
+	if k.Scopes&serve.ScopeRead == 0 {
+		p.login(w, r, http.StatusUnauthorized, Login{Frame: p.frame(r, "Log in"), To: to(f.Get("to")),
+			Wrong: "this is no key that may read: it is not known, was revoked, or has not the scope read"})
+		return nil
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieOf(r), Value: session, Path: "/", HttpOnly: true,
+		Secure: secure(r), SameSite: http.SameSiteStrictMode, MaxAge: int(serve.SessionLife.Seconds())})
+	seeOther(w, to(f.Get("to")))
+	return nil
+}
+
+// Logout takes the cookie back.
+func (p *Pages) Logout(w http.ResponseWriter, r *http.Request) error {
+	http.SetCookie(w, &http.Cookie{Name: cookieOf(r), Path: "/", HttpOnly: true, Secure: secure(r),
+		SameSite: http.SameSiteStrictMode, MaxAge: -1})
+	seeOther(w, "/")
+	return nil
+}
+
+// seeOther sends a browser to a page of ours.
+func seeOther(w http.ResponseWriter, path string) {
+	w.Header().Set("Location", path)
+	w.WriteHeader(http.StatusSeeOther)
+}

@@ -1,0 +1,229 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/live/serve"
+)
+
+// An Operation is what an admin can do to an experiment now.
+type Operation struct {
+	Name  string // the last part of its address
+	Title string // of the button
+	// Asks: its address has a page that says what it costs, and asks for the experiment's name.
+	// Otherwise it is done by a POST.
+	Asks bool
+}
+
+var operations = map[string]Operation{
+	"start": {"start", "Start", false}, "pause": {"pause", "Pause", false},
+	"resume": {"resume", "Resume", false}, "stop": {"stop", "Stop and keep an arm", true},
+	"off": {"off", "Take an arm off", true}, "archive": {"archive", "Archive", true},
+}
+
+// can is what can be done in a state.
+var can = map[State][]string{Draft: {"start", "archive"}, Starting: {"pause", "off", "stop"},
+	Collecting: {"pause", "off", "stop"}, Awaiting: {"pause", "off", "stop"},
+	Paused: {"resume", "off", "stop"}, Failed: {"stop"}, Stopped: {"archive"}}
+
+func operationsOf(who Who, v *View) (out []Operation) {
+	if !who.Admin {
+		return nil
+	}
+	for _, name := range can[v.State] {
+		do := operations[name]
+		switch {
+		case v.Contexts != nil && name == "off":
+			continue
+		case v.Contexts != nil && name == "stop":
+			do.Title = "Stop"
+		}
+		out = append(out, do)
+	}
+	return out
+}
+
+// Start runs a draft.
+func (p *Pages) Start(w http.ResponseWriter, r *http.Request) error {
+	return p.plain(w, r, p.cfg.Engine.Start)
+}
+
+// Pause stops the issuing of decisions.
+func (p *Pages) Pause(w http.ResponseWriter, r *http.Request) error {
+	return p.plain(w, r, p.cfg.Engine.Pause)
+}
+
+// Resume goes on after a Pause.
+func (p *Pages) Resume(w http.ResponseWriter, r *http.Request) error {
+	return p.plain(w, r, p.cfg.Engine.Resume)
+}
+
+// plain does what can be undone, and shows the experiment.
+func (p *Pages) plain(w http.ResponseWriter, r *http.Request, do func(context.Context, string) error) error {
+	if _, err := readForm(w, r, maxForm); err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if err := do(r.Context(), name); err != nil {
+		return err
+	}
+	seeOther(w, "/experiments/"+name)
+	return nil
+}
+
+// A Confirm is a page that says what something costs that cannot be undone, and has the name typed
+// of what it is done to.
+type Confirm struct {
+	Frame
+	Name   string   // to be typed
+	What   string   // experiment or key
+	Action string   // the address that the form is sent to
+	Do     string   // the title of the button
+	Costs  []string // in sentences
+	Arms   []string // one of which is to be chosen, if there are any
+	Arm    string   // that is chosen
+	Last   bool     // who goes on knows that it is the last key
+	Wrong  *Wrong
+}
+
+// Wrong is what is wrong with a form.
+type Wrong struct {
+	Field        string // empty for all of it
+	Detail       string
+	Line, Column int    // of a declaration, 0 if there is none
+	Snippet      string // that line with a mark below, or empty
+}
+
+// wrongOf is what is wrong with a form; nil if the error is not the form's.
+func (p *Pages) wrongOf(err error) *Wrong {
+	var in *FieldError
+	var of *keyed.Error
+	switch {
+	case errors.As(err, &of):
+		return &Wrong{of.Field, of.Err.Error(), of.Pos.Line, of.Pos.Column, of.Snippet}
+	case errors.As(err, &in):
+		return &Wrong{Field: in.Field, Detail: in.Detail}
+	}
+	status, field, detail := p.cfg.Problem(err)
+	if status == http.StatusBadRequest || status == http.StatusConflict {
+		return &Wrong{Field: field, Detail: detail}
+	}
+	return nil
+}
+
+// statusOf is the status of a page that says what is wrong.
+func (p *Pages) statusOf(err error) int {
+	var in *FieldError
+	if errors.As(err, &in) {
+		return in.Status
+	}
+	status, _, _ := p.cfg.Problem(err)
+	return status
+}
+
+// Ask shows what an operation costs: that of the address's last part.
+func (p *Pages) Ask(do string) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return p.ask(w, r, do, http.StatusOK, "", nil)
+	}
+}
+
+func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status int, arm string,
+	bad *Wrong) error {
+	info, err := p.cfg.Engine.Get(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	name := info.Experiment.Name
+	c := Confirm{Frame: p.frame(r, operations[do].Title+": "+name), Name: name, What: "experiment",
+		Action: "/experiments/" + name + "/" + do, Do: operations[do].Title, Arm: arm, Wrong: bad}
+	contexts := info.Experiment.Contextual != nil
+	if contexts && do == "off" {
+		return &FieldError{http.StatusNotFound, "", "an experiment with contexts has no arms to take off"}
+	}
+	open := 0
+	for _, q := range queuesOf(info) {
+		open += q.issued - q.published
+	}
+	for i, a := range info.Arms {
+		if !a.Off && (do == "stop" || do == "off") { // off is for good
+			c.Arms = append(c.Arms, info.Experiment.Arms[i].Name)
+		}
+	}
+	switch do {
+	case "stop":
+		if c.Arm == "" {
+			c.Arm = info.Experiment.Fallback
+			if i := slices.IndexFunc(info.Arms, func(a serve.ArmInfo) bool { return a.Released > 0 }); i >= 0 {
+				if s, err := p.snapshot(r.Context(), name); err == nil &&
+					slices.Contains(c.Arms, s.view.Leader) {
+					c.Arm = s.view.Leader
+				}
+			}
+		}
+		c.Costs = []string{"From then on everybody gets the arm that is kept, and nothing is learned any more.",
+			"The rewards of " + report.Several(open, "decision") + " that were not released are destroyed.",
+			"Nothing starts it again, and its name stays taken."}
+		if contexts {
+			c.Do, c.Title = "Stop", "Stop: "+name
+			c.Costs[0] = "From then on everybody gets the first action, and nothing is learned any more."
+		}
+	case "off":
+		c.Costs = []string{"No decision gives the arm any more, for good; who had it is assigned anew.",
+			"Its rewards that were not released are destroyed.",
+			"It comes with the next tick, seconds from now, and is a line of the transcript."}
+	case "archive":
+		c.Arms = nil
+		c.Costs = []string{"Who was assigned what is destroyed, for good; the transcript and the ledger stay."}
+		if info.State == serve.Draft {
+			c.Costs = []string{"It was not started, and cannot be any more; its name stays taken."}
+		}
+	}
+	p.write(w, status, "confirm.html", c)
+	return nil
+}
+
+// Confirmed does an operation whose page was Ask's.
+func (p *Pages) Confirmed(do string) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		name := r.PathValue("name")
+		fields := []string{"confirm", "arm"}
+		if do == "archive" {
+			fields = fields[:1]
+		}
+		f, err := readForm(w, r, maxForm, fields...)
+		if err != nil {
+			return err
+		}
+		arm := f.Get("arm")
+		switch {
+		case strings.TrimSpace(f.Get("confirm")) != name:
+			err = wrong("confirm", "this is not the name of the experiment: type %s", name)
+		case do == "stop":
+			err = p.cfg.Engine.Stop(r.Context(), name, arm)
+		case do == "off" && arm == "":
+			err = wrong("arm", "arm is missing: say which")
+		case do == "off":
+			err = p.cfg.Engine.TakeOff(r.Context(), name, arm)
+		case do == "archive":
+			err = p.cfg.Engine.Archive(r.Context(), name)
+		default:
+			err = fmt.Errorf("there is no operation %q", do)
+		}
+		if err != nil {
+			if bad := p.wrongOf(err); bad != nil {
+				return p.ask(w, r, do, p.statusOf(err), arm, bad)
+			}
+			return err
+		}
+		seeOther(w, "/experiments/"+name)
+		return nil
+	}
+}

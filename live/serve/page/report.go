@@ -1,0 +1,347 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/internal/build"
+	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// The report of an experiment is made of its declaration, of what operators did, and of its
+// releases: nothing in it changes between public ticks, whoever decides or reports.
+
+// Of how many arms a page has lines, and differences to the arm that leads.
+const (
+	mostLines       = 8
+	mostDifferences = 30
+)
+
+// A Report is the numbers of an experiment.
+type Report struct {
+	Name      string      `json:"name"`
+	State     serve.State `json:"state"`
+	Reason    string      `json:"reason,omitempty"`
+	Kept      string      `json:"kept,omitempty"`
+	Policy    string      `json:"policy"`
+	Guarantee string      `json:"guarantee"`
+	Unit      string      `json:"unit"`
+	Budget    string      `json:"budget"` // of a unit, with the metrics
+	Each      string      `json:"each"`   // of a decision
+	Spent     string      `json:"spent"`  // of that, at most
+	// of the budget that is spent; null if it is no number
+	Share       *float64      `json:"share"`
+	Released    int           `json:"released"`
+	Last        *time.Time    `json:"last_release"`
+	Batches     int           `json:"batches"`
+	Lines       int           `json:"lines"`
+	Tip         string        `json:"tip,omitempty"`
+	Confidence  float64       `json:"confidence"`
+	Leader      string        `json:"leader,omitempty"` // by its private mean
+	Arms        []ReportedArm `json:"arms"`
+	Differences []Difference  `json:"differences"` // of others to the leader
+	// Contexts is what there is in the place of arms, where there are none.
+	Contexts *Contexts `json:"contexts,omitempty"`
+
+	lo, hi float64
+	lines  []report.Series
+	decl   *decl.Experiment
+}
+
+type ReportedArm struct {
+	Name     string      `json:"name"`
+	Off      bool        `json:"off,omitempty"`
+	Released int         `json:"released"`
+	Releases int         `json:"releases"`
+	Mean     *float64    `json:"mean"` // noisy; null before the first release
+	Interval *[2]float64 `json:"interval"`
+}
+
+type Difference struct {
+	Arm      string      `json:"arm"`
+	Interval *[2]float64 `json:"interval"` // of its mean less the leader's
+}
+
+// reports are those that were made last. To make one takes a while, and it changes with a release.
+type reports struct {
+	sync.Mutex
+	made map[string]madeReport
+}
+
+type madeReport struct {
+	of      string // what it depends on
+	numbers *Report
+	html    []byte
+}
+
+// mostReports is how many are kept.
+const mostReports = 64
+
+// Report makes a report of an experiment, or has it: its numbers, and a page of HTML.
+func (p *Pages) Report(ctx context.Context, name string) (*Report, []byte, error) {
+	m, err := p.reports.get(ctx, p.cfg.Engine, name)
+	return m.numbers, m.html, err
+}
+
+func (all *reports) get(ctx context.Context, e *serve.Engine, name string) (madeReport, error) {
+	info, course, err := e.Course(ctx, name)
+	if err != nil {
+		return madeReport{}, err
+	}
+	if info.State == serve.Waiting && info.Wait != "start" { // which decisions tell, between ticks
+		info.State = serve.Running
+	}
+	decl, err := info.Experiment.JSON()
+	if err != nil {
+		return madeReport{}, err
+	}
+	of := fmt.Sprint(info.State, info.Reason, info.Keep, info.Tip, string(decl))
+	all.Lock()
+	defer all.Unlock()
+	if m, ok := all.made[name]; ok && m.of == of {
+		return m, nil
+	}
+	out, err := reportOf(info)
+	if err != nil {
+		return madeReport{}, err
+	}
+	// Of an experiment whose transcript is damaged the page says so, and has no lines.
+	if out.Contexts != nil {
+		out.Last, err = lastRelease(ctx, e, info)
+	} else {
+		err = out.draw(course)
+	}
+	if err != nil && !errors.Is(err, serve.ErrTranscript) {
+		return madeReport{}, err
+	}
+	var page bytes.Buffer
+	if err := out.page(decl).WriteHTML(&page); err != nil {
+		return madeReport{}, err
+	}
+	if len(all.made) >= mostReports || all.made == nil {
+		all.made = map[string]madeReport{}
+	}
+	m := madeReport{of, out, page.Bytes()}
+	all.made[name] = m
+	return m, nil
+}
+
+// reportOf is the numbers of a report.
+func reportOf(x serve.Info) (*Report, error) {
+	decl := x.Experiment
+	out := &Report{Name: decl.Name, State: x.State, Reason: x.Reason, Policy: decl.Policy.Policy,
+		Unit: decl.Unit.Of, Budget: fmt.Sprint(decl.Total()),
+		Spent: fmt.Sprint(x.Spent), Batches: x.Batches, Lines: x.Lines, Tip: x.Tip,
+		Confidence: bound.Confidence, Arms: []ReportedArm{}, Differences: []Difference{}, decl: &decl}
+	each, err := decl.EachTotal() // with the metrics, as what is spent
+	if err != nil {
+		return nil, err
+	}
+	out.Each, out.Share = fmt.Sprint(each), share(x.Spent, each)
+	if out.Guarantee, err = decl.Guarantee(); err != nil {
+		return nil, err
+	}
+	if x.Keep >= 0 {
+		out.Kept = decl.Arms[x.Keep].Name
+	}
+	out.lo, out.hi = decl.Range()
+	if out.Contexts = contextsOf(x); out.Contexts != nil {
+		out.Released = x.Contextual.Released
+	}
+	var ranked []int // arms that have a mean, the best first
+	for i, a := range x.Arms {
+		arm := ReportedArm{Name: decl.Arms[i].Name, Off: a.Off, Released: a.Released, Releases: a.Releases}
+		if a.Released > 0 {
+			mean := out.inUnits(a.Sum / float64(a.Released))
+			arm.Mean = &mean
+			ranked = append(ranked, i)
+		}
+		arm.Interval = out.table().Mean(a.Sums())
+		out.Released += a.Released
+		out.Arms = append(out.Arms, arm)
+	}
+	slices.SortStableFunc(ranked, func(a, b int) int {
+		return cmp.Compare(*out.Arms[b].Mean, *out.Arms[a].Mean)
+	})
+	for i, a := range ranked {
+		if i == 0 {
+			out.Leader = out.Arms[a].Name
+			continue
+		}
+		if i > mostDifferences {
+			break
+		}
+		out.Differences = append(out.Differences, Difference{out.Arms[a].Name,
+			out.table().Difference(x.Arms[a].Sums(), x.Arms[ranked[0]].Sums())})
+	}
+	return out, nil
+}
+
+func (r *Report) inUnits(x float64) float64 { return r.lo + float64((r.hi-r.lo)*x) }
+
+// table has the intervals of the arms.
+func (r *Report) table() bound.Table {
+	return bound.Table{Arms: len(r.decl.Arms), Lo: r.lo, Hi: r.hi}
+}
+
+// share is how much of a decision's budget is spent.
+func share(loss privacy.Loss, each privacy.Budget) *float64 {
+	var spent, all float64
+	switch b := each.(type) {
+	case privacy.Pure:
+		spent, all = loss.Pure(), b.Epsilon
+	case privacy.ZCDP:
+		spent, all = loss.ZCDP(), b.Rho
+	default:
+		return nil
+	}
+	if part := spent / all; !math.IsNaN(part) && !math.IsInf(part, 0) {
+		return &part
+	}
+	return nil
+}
+
+// draw makes the lines of the arms that lead, from all releases.
+func (r *Report) draw(course func(func(serve.Point, error) bool)) error {
+	best := make([]int, 0, len(r.Arms))
+	for a := range r.Arms {
+		if r.Arms[a].Mean != nil {
+			best = append(best, a)
+		}
+	}
+	slices.SortStableFunc(best, func(a, b int) int { return cmp.Compare(*r.Arms[b].Mean, *r.Arms[a].Mean) })
+	best = best[:min(len(best), mostLines)]
+	courses, total, err := r.courses(course)
+	if err != nil {
+		return err
+	}
+	for _, a := range best {
+		s := report.Series{Label: r.Arms[a].Name, Step: true}
+		for _, p := range courses[a].Points {
+			if n := len(s.X); n > 0 && p[1] <= s.X[n-1] {
+				continue
+			}
+			s.X, s.Mean = append(s.X, p[1]), append(s.Mean, p[3])
+			s.Lo, s.Hi = append(s.Lo, p[4]), append(s.Hi, p[5])
+		}
+		if len(s.X) == 0 {
+			continue
+		}
+		if end := float64(total); s.X[len(s.X)-1] < end { // it holds until now
+			n := len(s.X) - 1
+			s.X, s.Mean = append(s.X, end), append(s.Mean, s.Mean[n])
+			s.Lo, s.Hi = append(s.Lo, s.Lo[n]), append(s.Hi, s.Hi[n])
+		}
+		r.lines = append(r.lines, s)
+	}
+	return nil
+}
+
+// states say what a state means to who reads a report.
+var states = map[serve.State]string{
+	serve.Draft: "draft: it has not been started", serve.Waiting: "waiting for its start",
+	serve.Running: "running", serve.Paused: "paused: nobody new is assigned",
+	serve.Stopped: "stopped", serve.Archived: "archived: nothing of its units is left",
+	serve.Failed: "failed: it can be read and stopped",
+}
+
+// page is the report as `sotto report` has it.
+func (r *Report) page(decl []byte) report.Report {
+	out := report.Report{Name: r.Name, Version: "Sotto " + build.This().Version,
+		Description: r.decl.Description, Spec: string(decl)}
+	var spec bytes.Buffer
+	if json.Indent(&spec, decl, "", "  ") == nil {
+		out.Spec = spec.String()
+	}
+	if r.Reason != "" {
+		out.Warnings = append(out.Warnings, r.Reason)
+	}
+	state := states[r.State]
+	if r.Kept != "" {
+		state += ", and everybody gets " + r.Kept
+	}
+	out.Facts = []report.Fact{{Name: "state", Value: state}, {Name: "policy", Value: r.Policy},
+		{Name: "decisions released", Value: report.Whole(r.Released)}}
+	if r.Last != nil {
+		out.Facts = append(out.Facts, report.Fact{Name: "last release",
+			Value: r.Last.UTC().Format("2006-01-02 15:04:05 UTC")})
+	}
+	if r.Share != nil {
+		out.Meters = []report.Meter{{Name: "budget of each reward", Share: *r.Share,
+			Text: fmt.Sprintf("%s of %s spent", r.Spent, r.Each)}}
+	}
+	if c := r.Contexts; c != nil {
+		out.Warnings = append(out.Warnings, c.Protects)
+		out.Facts = append(out.Facts, report.Fact{Name: "vectors", Value: fmt.Sprintf("%d components, blocks "+
+			"divided by %.4g", c.Dim, c.Norm)}, report.Fact{Name: "releases", Value: report.Whole(c.Releases)})
+		if len(c.Rules) > 0 {
+			out.Tables = append(out.Tables, c.table(r.lo, r.hi))
+		}
+	} else {
+		out.Tables = append(out.Tables, r.arms())
+	}
+	if len(r.Differences) > 0 {
+		t := report.Table{Title: "Differences", Head: []string{"arm",
+			"its mean less that of the leader"}, Text: 1,
+			Groups: []report.Group{{Head: r.Leader + " leads"}},
+			Notes:  []string{"An interval below 0 says that the arm is worse than the one that leads."}}
+		for _, d := range r.Differences {
+			t.Groups[0].Rows = append(t.Groups[0].Rows, []string{d.Arm, within(d.Interval, decimalsOf(d.Interval))})
+		}
+		out.Tables = append(out.Tables, t)
+	}
+	out.Tables = append(out.Tables, report.Table{Title: "What is promised, and how to check it",
+		Head: []string{"", ""}, Text: 2, Groups: []report.Group{{Head: "To each " + r.Unit, Rows: [][]string{
+			{"guarantee", r.Guarantee + "."},
+			{"transcript", fmt.Sprintf("%s lines; the last has the SHA-256 %s. sotto replay "+
+				"plays it again, and "+
+				"finds these releases and what they cost.", report.Whole(r.Lines),
+				cmp.Or(r.Tip, "of nothing"))},
+		}}}})
+	if len(r.lines) > 0 {
+		out.Figures = []report.Figure{{ID: "means", Title: "Private means",
+			Subtitle: "with intervals that hold at all times", XLabel: "decisions released",
+			YLabel: "reward", LogX: true, Series: r.lines}}
+	}
+	return out
+}
+
+// arms is the table of the arms' means.
+func (r *Report) arms() report.Table {
+	number := func(x float64) string { return report.Number(x) }
+	arms := report.Table{Title: "Arms", Head: []string{"arm", "mean", "95 % interval", "decisions"},
+		Text: 1, Groups: []report.Group{{Head: "Rewards from " + number(r.lo) + " to " +
+			number(r.hi)}}, Notes: []string{
+			"Intervals of this page hold together, at all times, with probability 95 %: whatever the policy " +
+				"plays, and whoever looks when. They allow for the noise, and are from releases alone.",
+			"Means are private: noise was added. Decisions are those that were released. One " +
+				"whose reward did not come in its window counts the " +
+				"default."}}
+	if c := r.decl.IntervalCondition(); c != "" {
+		arms.Notes = append(arms.Notes, c)
+	}
+	for _, a := range r.Arms {
+		mean, name := "–", a.Name
+		if a.Mean != nil {
+			mean = number(*a.Mean)
+		}
+		if a.Off {
+			name += " (off)"
+		}
+		arms.Groups[0].Rows = append(arms.Groups[0].Rows, []string{name, mean, within(a.Interval, decimalsOf(a.Interval)),
+			report.Whole(a.Released)})
+	}
+	return arms
+}

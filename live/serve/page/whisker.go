@@ -1,0 +1,53 @@
+package page
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/sotto-dp/sotto/internal/report"
+)
+
+// An axis is the line on which means and intervals of arms or rules are drawn: From and To are its ends.
+type axis struct {
+	lo, hi   float64
+	decimals int // of all numbers, so that they stand below one another
+	From, To string
+}
+
+// axisOf is from the least to the largest of what is drawn, rounded outward to tenths of its length.
+func axisOf(v *View) axis {
+	lo, hi, decimals := math.Inf(1), math.Inf(-1), 0
+	var all []*[2]float64
+	for _, a := range v.Arms {
+		all = append(all, a.Interval)
+	}
+	if v.Contexts != nil {
+		for _, r := range v.Contexts.Rules {
+			all = append(all, r.Interval)
+		}
+	}
+	for _, x := range all {
+		if x != nil {
+			lo, hi = min(lo, x[0]), max(hi, x[1])
+			decimals = max(decimals, decimalsOf(x))
+		}
+	}
+	if !(lo < hi) {
+		lo, hi = v.Lo, v.Hi
+	}
+	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
+	lo, hi = max(v.Lo, math.Floor(lo/step)*step), min(v.Hi, math.Ceil(hi/step)*step)
+	return axis{lo, hi, decimals, report.Number(lo), report.Number(hi)}
+}
+
+// At is where a value is on the line.
+func (a axis) At(x float64) string {
+	share := min(max((x-a.lo)/(a.hi-a.lo), 0), 1)
+	return strconv.FormatFloat(100*share, 'f', 2, 64) + "%"
+}
+
+// Mean writes the mean of an arm or a rule.
+func (a axis) Mean(x float64) string { return report.Fixed(x, a.decimals) }
+
+// Between writes an interval, rounded outward.
+func (a axis) Between(x *[2]float64) string { return within(x, a.decimals) }

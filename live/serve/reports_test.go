@@ -1,0 +1,263 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/clock"
+	"github.com/sotto-dp/sotto/live/serve/store"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+	"github.com/sotto-dp/sotto/secagg/dap"
+)
+
+const localShop = `
+name: shop
+arms: [red, blue]
+policy: {policy: dp-klucb-j, first: 20}
+budget: {epsilon: 1}
+unit: {of: visit}
+reward: {range: [0, 1], default: 0.25}
+window: 1m
+sticky: false
+trust: local
+report_after: 20s
+`
+
+// decided decides until there are n, and says them.
+func decided(t testing.TB, e *Engine, n int) []Decision {
+	t.Helper()
+	out := make([]Decision, n)
+	for i := range out {
+		d, err := e.Decide(t.Context(), "shop", "")
+		if err != nil || d.Report == nil {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		out[i] = d
+	}
+	return out
+}
+
+// steps is a report under trust local whose noise is 0.
+func steps(d Decision, n int64) Message {
+	return Message{Ticket: d.Report.Ticket, Body: strconv.AppendInt(nil, n, 10)}
+}
+
+func reportOne(t testing.TB, e *Engine, m Message) Status {
+	t.Helper()
+	out, err := e.Reports(t.Context(), "shop", []Message{m})
+	if err != nil || out[0].Err != nil {
+		t.Fatal(out, err)
+	}
+	return out[0].Status
+}
+
+// until goes from tick to tick until something is so: a sum is gathered beside the writer.
+func until(t testing.TB, e *Engine, c *clock.Manual, is func(Info) bool) Info {
+	t.Helper()
+	for {
+		info, err := e.Get(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is(info) {
+			return info
+		}
+		if info.State == Failed {
+			t.Fatal(info.Reason)
+		}
+		settle(t, e, c, info.Tick, 1)
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+func released(n int) func(Info) bool {
+	return func(i Info) bool { return i.Arms[0].Released+i.Arms[1].Released >= n }
+}
+
+func replayed(t testing.TB, e *Engine) *Replayed {
+	t.Helper()
+	lines, err := e.Transcript(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all bytes.Buffer
+	for line, err := range lines {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(line)
+	}
+	r, err := Replay(&all, catalog.Catalog{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Under trust local a release is the sum of what was reported and of the defaults; a report counts
+// once, and what is kept of it is gone with the release.
+func TestLocal(t *testing.T) {
+	c, disk := newClock(), store.NewMemory()
+	e := open(t, Config{Store: disk.Open, Clock: c.Now})
+	begin(t, e, localShop)
+	var want [2]int64
+	all := decided(t, e, 40)
+	for i, d := range all {
+		r := d.Report
+		if r.Trust != privacy.TrustLocal || r.After != 20*time.Second || r.Default != 0.25 || r.Hi != 1 ||
+			r.Noise.Name != privacy.NoiseLaplace || r.Time != dap.Time(d.Expires) {
+			t.Fatalf("%+v", r)
+		}
+		if i%4 == 3 { // does not report
+			want[d.Arm] += 1 << 18
+			continue
+		}
+		n := int64(i) << 10
+		for _, n := range []int64{n, n + 1, 1 << 60} { // the first counts
+			if s := reportOne(t, e, steps(d, n)); s != Accepted {
+				t.Fatal(s)
+			}
+		}
+		want[d.Arm] += n
+	}
+	if kept(t, e) != 30 {
+		t.Errorf("%d reports are kept, must be 30", kept(t, e))
+	}
+	c.Add(time.Minute)
+	for _, d := range all {
+		if s := reportOne(t, e, steps(d, 1)); s != Late {
+			t.Errorf("after its window a report is %s", s)
+		}
+	}
+	info := until(t, e, c, released(40))
+	for a, got := range info.Arms {
+		if got.Sum != float64(want[a])*release.ExactStep {
+			t.Errorf("arm %d: the sum is %v, must be %v", a, got.Sum, float64(want[a])*release.ExactStep)
+		}
+		if m, ok := got.Noise.(privacy.Aggregated); !ok || m.Trust != privacy.TrustLocal {
+			t.Errorf("the noise is %v", got.Noise)
+		}
+	}
+	if kept(t, e) != 0 {
+		t.Error("reports are kept after their release")
+	}
+	if r := replayed(t, e); r.Arms[0].Sum != info.Arms[0].Sum || r.Batches != info.Batches {
+		t.Errorf("replayed to %+v, was %+v", r.Arms[0], info.Arms[0])
+	}
+}
+
+// kept is how many reports the store has.
+func kept(t testing.TB, e *Engine) (n int) {
+	t.Helper()
+	x := mustFind(t, e, "shop")
+	for arm := range x.decl.Arms {
+		for _, err := range e.reading.Reports(t.Context(), x.id, arm, 0, 1<<30) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+	}
+	return n
+}
+
+// What is no report on a decision, or not of the trust model's, is refused, and tells no value.
+func TestReportsAreChecked(t *testing.T) {
+	c := newClock()
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	begin(t, e, localShop)
+	begin(t, e, strings.NewReplacer("name: shop", "name: open", "trust: local\nreport_after: 20s", "").
+		Replace(localShop))
+	d := decided(t, e, 1)[0]
+	other, err := e.Decide(t.Context(), "open", "")
+	if err != nil || other.Report != nil {
+		t.Fatalf("%+v, %v", other, err)
+	}
+	if _, err := e.Reward(t.Context(), "shop", Report{d.Token, 1}); !errors.Is(err, ErrHidden) {
+		t.Errorf("a reward in the open: %v", err)
+	}
+	if _, err := e.Reports(t.Context(), "open", []Message{steps(d, 1)}); !errors.Is(err, ErrOpen) {
+		t.Errorf("a report where rewards are in the open: %v", err)
+	}
+	k, err := dap.ParseTicket(d.Report.Ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, armed, forged := k, k, k
+	moved.Number++
+	armed.Arm ^= 1
+	forged.Token = bytes.Clone(k.Token)
+	forged.Token[20] ^= 1
+	foreign, _ := base64.RawURLEncoding.DecodeString(other.Token)
+	for what, ticket := range map[string][]byte{"nothing": nil, "a number": moved.Marshal(),
+		"an arm": armed.Marshal(), "a forged token": forged.Marshal(),
+		"another's": dap.Ticket{Arm: k.Arm, Number: k.Number, Token: foreign}.Marshal()} {
+		out, err := e.Reports(t.Context(), "shop", []Message{{ticket, []byte("1")}})
+		if err != nil || !errors.Is(out[0].Err, ErrToken) {
+			t.Errorf("%s: %v, %v", what, out, err)
+		}
+	}
+	for _, body := range []string{"", "1.5", "x", "9223372036854775808", "NaN", "+Inf"} {
+		out, err := e.Reports(t.Context(), "shop", []Message{{d.Report.Ticket, []byte(body)}})
+		if err != nil || out[0].Err == nil || body != "" && strings.Contains(out[0].Err.Error(), body) {
+			t.Errorf("%q: %v, %v", body, out, err)
+		}
+	}
+	// who lies adds no more than noise can
+	for i, d := range decided(t, e, 40) {
+		if s := reportOne(t, e, steps(d, []int64{-1 << 62, 1 << 62, 1<<63 - 1, -1 << 63}[i%4])); s != Accepted {
+			t.Fatal(s)
+		}
+	}
+	reach := float64(d.Report.Noise.Reach()) * release.ExactStep
+	for _, a := range until(t, e, c, released(20)).Arms {
+		if most := float64(a.Released) * (1 + reach); a.Sum > most || a.Sum < -most {
+			t.Errorf("the sum is %v, must be at most %v", a.Sum, most)
+		}
+	}
+}
+
+// A batch to which nobody has reported closes, with the defaults.
+func TestNobodyReports(t *testing.T) {
+	c := newClock()
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	begin(t, e, localShop)
+	decided(t, e, 40)
+	info := until(t, e, c, released(40))
+	if got := fmt.Sprint(info.Arms[0].Sum, info.Arms[1].Sum); got != "5 5" {
+		t.Errorf("the sums are %s, must be 5 5", got)
+	}
+}
+
+// What is shown of hidden rewards has an interval that reckons with all the noise that is in it: local
+// noise is one of each decision.
+func TestHiddenIntervals(t *testing.T) {
+	c := newClock()
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	begin(t, e, localShop)
+	decided(t, e, 40)
+	arm := until(t, e, c, released(40)).Arms[0]
+	lo, hi, err := arm.Sums().Interval(0.05)
+	if err != nil || lo > 0.25 || hi < 0.25 {
+		t.Errorf("the interval is %v to %v, %v", lo, hi, err)
+	}
+	s := arm.Sums()
+	scale, ok := s.Noise.(privacy.Laplace)
+	law, _ := mustFind(t, e, "shop").decl.Noise()
+	if want := float64(law.Num) / float64(law.Den) * release.ExactStep; !ok || scale.Scale != want || s.Noises != 20 {
+		t.Errorf("%+v, must be 20 noises of scale %v", s, want)
+	}
+	two := ArmInfo{Released: 20, Releases: 1, Sum: 5, Noise: privacy.Aggregated{Trust: privacy.TrustTwoServer,
+		Noise: privacy.NoiseGaussian, G: 1 << 20, Users: 1, Num: 1 << 44, Den: 1}}
+	if s := two.Sums(); s.Noises != 2 || s.Noise != (privacy.Gaussian{Sigma: 4}) {
+		t.Errorf("%+v, must be two noises of σ = 4", s)
+	}
+}

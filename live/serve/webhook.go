@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+// A Stop is what a webhook is told, as JSON: what everybody may see, and no more.
+type Stop struct {
+	Experiment string    `json:"experiment"`
+	State      State     `json:"state"`
+	Answer     string    `json:"answer"` // the arm that is kept
+	Time       time.Time `json:"time"`   // of the stop
+}
+
+// SignatureHeader of a webhook's request is "sha256=" and the HMAC-SHA256 of its body, in
+// hexadecimal digits, with the secret that WebhookSecret says, as it is written, for a key.
+const SignatureHeader = "Sotto-Signature"
+
+// How a webhook is told: each try may take hookWithin; after one that failed the next waits, twice
+// as long each time, at most hookWait; after hookTries none comes.
+const (
+	hookWithin = 10 * time.Second
+	hookWait   = time.Hour
+	hookTries  = 80 // three days
+)
+
+// WebhookSecret is what the requests to an experiment's webhook are signed with.
+func (e *Engine) WebhookSecret(name string) (string, error) {
+	x, err := e.find(name)
+	if err != nil {
+		return "", err
+	}
+	return string(x.hookKey), nil
+}
+
+// announce begins to tell the webhook of an experiment that has stopped, if that is durable and
+// nobody has. It is told at least once: again after a restart, if nobody knows.
+func (e *Engine) announce(ctx context.Context, x *live) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.decl.Webhook == "" || x.rec.Ended == 0 || x.rec.Told || x.telling || x.rec.Keep < 0 {
+		return
+	}
+	x.telling = true
+	body, _ := json.Marshal(Stop{x.decl.Name, Stopped, x.decl.Arms[x.rec.Keep].Name,
+		time.UnixMilli(x.rec.Ended).UTC()}) // there is nothing in it that JSON cannot hold
+	e.hooks.Go(func() { e.tell(ctx, x, body) })
+}
+
+// tell tells a webhook until it has taken it, and notes that.
+func (e *Engine) tell(ctx context.Context, x *live, body []byte) {
+	wait := e.cfg.hookPause
+	for try := 1; ; try++ {
+		err := post(ctx, x.decl.Webhook, x.hookKey, body)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			break
+		}
+		e.cfg.Log.Error("serve: a webhook has failed", "experiment", x.decl.Name, "try", try, "error", err)
+		if try == hookTries {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, hookWait)
+	}
+	if err := e.do(ctx, &job{on: x, act: func(x *live, _ *store.Commit, _ int64) error {
+		x.rec.Told, x.changed = true, true
+		return nil
+	}}); err != nil && ctx.Err() == nil {
+		e.cfg.Log.Error("serve: a webhook will be told again", "experiment", x.decl.Name, "error", err)
+	}
+}
+
+// post tells a webhook once. What it answers is not read, and no redirect is followed: who was
+// named is told, and nobody else.
+func post(ctx context.Context, to string, key, body []byte) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write(body)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "sotto")
+	r.Header.Set(SignatureHeader, "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	client := http.Client{Timeout: hookWithin,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	got, err := client.Do(r)
+	if err != nil {
+		var of *url.Error
+		if errors.As(err, &of) { // which has the whole address
+			err = of.Err
+		}
+		return err
+	}
+	_, _ = io.CopyN(io.Discard, got.Body, 1<<10)
+	_ = got.Body.Close()
+	if got.StatusCode < 200 || got.StatusCode > 299 {
+		return fmt.Errorf("it answered %d", got.StatusCode)
+	}
+	return nil
+}

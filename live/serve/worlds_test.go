@@ -1,0 +1,264 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/serve/store"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// fixed is a store whose secret is known, so that two runs have the same tokens.
+type fixed struct{ store.Store }
+
+func (s fixed) Begin(ctx context.Context, holder string) (store.Opened, error) {
+	o, err := s.Store.Begin(ctx, holder)
+	o.Secret = [32]byte{1}
+	return o, err
+}
+
+// A saying is what one unit says: when, after her decision, and what reward.
+type saying struct {
+	after  time.Duration
+	reward float64
+}
+
+// world plays a fixed traffic in which one unit, the one of decision 30, reports as she will, and
+// writes down all that anybody is told until her reward is released: decisions, tokens, the answers
+// to everybody, who may ask for her decision again and report on it, the states, the lines, the
+// ledger. Twin has the observer told what a broken service would tell. Where decisions count when
+// they are activated, they are after two seconds, hers too, and some never.
+func world(t *testing.T, twin, text string, hers []saying) string {
+	t.Helper()
+	const unit = 30
+	c, mem, coins := newClock(), store.NewMemory(), noise.NewFast(1, 2)
+	e, err := Open(t.Context(), Config{
+		Clock: c.Now, random: rand.NewChaCha8([32]byte{7}),
+		Store: func(ctx context.Context) (store.Store, error) {
+			s, err := mem.Open(ctx)
+			return fixed{s}, err
+		},
+		Curator: func(rc release.Config) (release.Curator, error) { return release.Simulated(rc, &coins) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var out bytes.Buffer
+	begin(t, e, text)
+	offers := strings.Contains(text, "activate")
+	retracted := strings.Contains(text, "retract")
+	shows := func(who any, d Decision, shown bool) {
+		s, err := e.Activate(t.Context(), "shop", d.Token, shown)
+		fmt.Fprintln(&out, "shows", who, shown, s, err)
+	}
+	met := map[int][]Decision{}        // by round
+	src := rand.New(rand.NewPCG(5, 6)) // of the traffic
+	var mine Decision
+	var decided time.Time
+	n := 0
+	for round := range 400 {
+		c.Add(500 * time.Millisecond)
+		if round == 60 { // what an operator changes meanwhile tells nothing either
+			longer, floor := 70*time.Second, 0.2
+			if err := e.Change(t.Context(), "shop", Change{Window: &longer, Floor: &floor}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range src.IntN(3) {
+			d, err := e.Decide(t.Context(), "shop", fmt.Sprint(n))
+			fmt.Fprintln(&out, "decides", n, d, err)
+			if n%3 != 2 {
+				met[round+4] = append(met[round+4], d)
+			}
+			if n == unit {
+				mine, decided = d, c.Now()
+			} else if src.IntN(2) == 0 {
+				s, err := e.Reward(t.Context(), "shop", Report{d.Token, float64(n % 2)})
+				fmt.Fprintln(&out, "another", s, err)
+			}
+			n++
+		}
+		for i, d := range met[round] {
+			if offers {
+				shows(i, d, true)
+			}
+		}
+		if mine.Token != "" {
+			for _, r := range hers {
+				if c.Now().Equal(decided.Add(r.after)) {
+					one := Outcome{Report: Report{mine.Token, r.reward}}
+					if strings.Contains(text, "metrics") {
+						one.Metrics = map[string]float64{"basket": 150 * r.reward}
+					}
+					if _, err := e.Outcomes(t.Context(), "shop", []Outcome{one}); err != nil {
+						t.Fatal(err)
+					}
+					if twin == "activates" {
+						_, _ = e.Activate(t.Context(), "shop", mine.Token, true)
+					}
+				}
+			}
+			x, _ := e.find("shop")
+			k, _ := newSigner(x.tokenKey).read(mine.Token)
+			x.mu.Lock()
+			if u, said := x.units[k.key()]; said {
+				k.number = u.number
+			} else if offers {
+				k.number = beyond
+			}
+			g, held := x.play.Segment(k.arm, int(k.number))
+			came, head := held && g.Came.Has(int(k.number)-g.Start), x.play.Queue(k.arm, 0).Head
+			x.mu.Unlock()
+			if int(k.number) < head {
+				fmt.Fprintln(&out, "released at", c.Now())
+				return out.String()
+			}
+			again, err := e.Decide(t.Context(), "shop", fmt.Sprint(unit))
+			fmt.Fprintln(&out, "asked again", again, err)
+			if retracted && src.IntN(5) == 0 && c.Now().Sub(decided) >= 10*time.Second &&
+				(twin != "heeds rewards" || !came) {
+				shows("her", mine, false)
+			}
+			if since := c.Now().Sub(decided); offers && src.IntN(3) == 0 && since >= time.Second {
+				shows("her", mine, src.IntN(2) == 0 || since < 3*time.Second)
+			}
+			if src.IntN(3) == 0 && c.Now().After(decided.Add(40*time.Second)) {
+				s, err := e.Reward(t.Context(), "shop", Report{again.Token, 0})
+				if twin == "duplicates" && came {
+					s = "duplicate"
+				}
+				fmt.Fprintln(&out, "observer", s, err)
+			}
+			if twin == "counts" {
+				fmt.Fprintln(&out, g.Came.Len())
+			}
+		}
+		info, err := e.Get(t.Context(), "shop")
+		ledger, _ := e.Ledger(t.Context(), "shop")
+		fmt.Fprintf(&out, "%v %v %v %v %v %v %s\n", info.State, info.Wait, info.Until, info.Arms,
+			info.Batches, err, ledger)
+		lines, err := e.Transcript(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line, err := range lines {
+			fmt.Fprintf(&out, "%s %v", line, err)
+		}
+	}
+	t.Fatal("her reward was never released")
+	return ""
+}
+
+// Two runs that differ in one unit's reward, or in whether, how often or when she reports, are the
+// same to everybody until her reward is released, and it is released at the same tick.
+func TestTwoWorlds(t *testing.T) {
+	worlds := map[string][]saying{
+		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{28e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
+		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{61e9, 1}}, "out of range": {{1e9, 1e300}},
+		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
+	}
+	for _, exposure := range exposures {
+		silent := world(t, "", exposure, nil)
+		if n := strings.Count(silent, "observer accepted"); n < 3 {
+			t.Errorf("the observer was answered %d times", n)
+		}
+		for name, hers := range worlds {
+			if got := world(t, "", exposure, hers); got != silent {
+				t.Errorf("%s: somebody sees it: %s", name, differ(got, silent))
+			}
+		}
+		for _, twin := range []string{"duplicates", "counts"} {
+			if world(t, twin, exposure, worlds["1"]) == world(t, twin, exposure, nil) {
+				t.Errorf("a service that tells %s is not caught", twin)
+			}
+		}
+	}
+	if world(t, "heeds rewards", exposures[2], worlds["1"]) == world(t, "heeds rewards", exposures[2], nil) {
+		t.Error("a service in which who has had a reward cannot be retracted is not caught")
+	}
+	// where what does not come is dropped, whether it came is no secret
+	dropping := with("missing: drop\nreports: every")
+	reported := world(t, "", dropping, worlds["0"])
+	for _, name := range []string{"1", "later", "twice", "two rewards", "out of range"} {
+		if got := world(t, "", dropping, worlds[name]); got != reported {
+			t.Errorf("dropping: %s: somebody sees it: %s", name, differ(got, reported))
+		}
+	}
+	if world(t, "activates", exposures[1], worlds["at once"]) == world(t, "activates", exposures[1], nil) {
+		t.Error("a service in which rewards activate is not caught")
+	}
+}
+
+// differ is the first line in which two worlds differ.
+func differ(a, b string) string {
+	is, was := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(is), len(was)) {
+		if is[i] != was[i] {
+			return fmt.Sprintf("line %d is\n%s\nwas\n%s", i, is[i], was[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, were %d", len(is), len(was))
+}
+
+// exposures are the experiments whose worlds are compared.
+var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
+	"window: 40s", 1), with("exposure: retract"), with(basket)}
+
+// A rule that looks for the best arm stops by itself and answers; its answer is what everybody
+// gets, also after a restart.
+func TestIdentification(t *testing.T) {
+	c, mem := newClock(), store.NewMemory()
+	cfg := Config{Store: mem.Open, Clock: c.Now}
+	e := open(t, cfg)
+	begin(t, e, strings.NewReplacer("{policy: dp-klucb, first: 20}", "dp-se", "floor: 0.1", "risk: 0.05",
+		"unit: {of: person, assignments: 1}", "unit: {of: visit}\nsticky: false").Replace(shop))
+	src := rand.New(rand.NewPCG(1, 2))
+	var info Info
+	for range 2000 {
+		var reports []Report
+		for range 50 {
+			d, err := e.Decide(t.Context(), "shop", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if src.Float64() < [2]float64{0.1, 0.9}[d.Arm] {
+				reports = append(reports, Report{d.Token, 1})
+			}
+		}
+		if _, err := e.Rewards(t.Context(), "shop", reports); err != nil {
+			t.Fatal(err)
+		}
+		settle(t, e, c, time.Minute, 1)
+		if info, _ = e.Get(t.Context(), "shop"); info.State == Stopped {
+			break
+		}
+	}
+	if info.State != Stopped || info.Keep != 1 || info.Spent.Pure() > 1 {
+		t.Fatalf("%+v", info)
+	}
+	for range 2 {
+		d, err := e.Decide(t.Context(), "shop", "")
+		if err != nil || d.Reason != Static || d.Name != "blue" || d.Token != "" {
+			t.Errorf("%+v, %v", d, err)
+		}
+		again, _ := e.Get(t.Context(), "shop")
+		if fmt.Sprint(again.Arms, again.Batches, again.Keep, again.Spent) !=
+			fmt.Sprint(info.Arms, info.Batches, info.Keep, info.Spent) {
+			t.Errorf("%+v, was %+v", again, info)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = open(t, cfg)
+	}
+}
