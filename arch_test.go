@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -85,6 +86,67 @@ func TestImportsOnlyGoDown(t *testing.T) {
 			if strings.HasPrefix(i, module) && floor[i] >= own {
 				t.Errorf("%s, floor %d, imports %s, floor %d", p.ImportPath, own, i, floor[i])
 			}
+		}
+	}
+}
+
+// part is which of the three parts of the house a package is in, the library, the service and what
+// applications import of it, and the lab; or what all of them share; or who uses them.
+func part(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	switch top {
+	case "live", "client", "aggregate":
+		return "service"
+	case "lab", "internal":
+		return top
+	case "cli", "cmd", "examples", "docs":
+		return "command"
+	}
+	return "library"
+}
+
+// The parts stay apart: the library knows of neither the service nor the lab, the service not of the
+// lab nor the lab of the service, and the command alone imports the lab.
+func TestParts(t *testing.T) {
+	may := map[string][]string{"internal": {"library", "internal"}, "library": {"library", "internal"},
+		"service": {"library", "internal", "service"}, "lab": {"library", "internal", "lab"}}
+	// Audits of sums by protocols, and what an experiment draws by one, are made by the code that makes them.
+	known := map[string]bool{"audit aggregate": true, "lab/experiment aggregate": true, "lab/explore/site docs/explorer": true}
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		from, ok := may[part(name)]
+		for _, i := range p.Imports {
+			to, ours := strings.CutPrefix(i, module+"/")
+			if ours && ok && name != "" && !slices.Contains(from, part(to)) && !known[name+" "+to] {
+				t.Errorf("%s, %s, imports %s, %s", name, part(name), to, part(to))
+			}
+		}
+	}
+}
+
+// A program that imports a package of the library compiles few modules beside it.
+func TestModulesOfTheLibrary(t *testing.T) {
+	most := map[string]int{"audit": 4, "secagg": 3, "secagg/dap": 3, "secagg/prio": 3, "secagg/transport": 3,
+		"client/private": 6, "client": 0, "live/decl": 6}
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		limit, named := most[name]
+		if !named {
+			if limit = 1; name == module || part(name) != "library" {
+				continue
+			}
+		}
+		out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", p.ImportPath).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := map[string]bool{}
+		for _, m := range strings.Fields(string(out)) {
+			of[m] = m != module
+		}
+		delete(of, module)
+		if len(of) > limit {
+			t.Errorf("%s compiles %d modules, must be at most %d: %v", name, len(of), limit, slices.Sorted(maps.Keys(of)))
 		}
 	}
 }

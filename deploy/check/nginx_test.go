@@ -166,7 +166,7 @@ func TestAlerts(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	metrics, err := os.ReadFile("../../serve/api/metrics.go")
+	metrics, err := os.ReadFile("../../live/serve/api/metrics.go")
 	if err != nil {
 		t.Fatal(err)
 	}
