@@ -46,7 +46,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s has no section", n.FullPath())
 		}
 	}
-	for _, reader := range [][]string{{"mandoc", "-T", "lint", "-W", "warning"}, {"groff", "-man", "-ww", "-z"}} {
+	for _, reader := range [][]string{{"mandoc", "-T", "lint", "-W", "warning"}, {"groff", "-man", "-T", "utf8", "-ww", "-z"}} {
 		path, err := exec.LookPath(reader[0])
 		if err != nil {
 			t.Logf("%s is not installed: what it warns of is not looked at", reader[0])

@@ -35,7 +35,7 @@ func TestFailuresAfterARelease(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"epsilon=1": {"identify", "--csv", "log.csv", "--range", "0,1", "--epsilon", "1", "--risk", "0.05"},
-		"epsilon=4.9": {"stop", "--rule", "dp-exp-nas", "--alpha", "0.9", "--beta", "0.1",
+		"epsilon=5": {"stop", "--rule", "dp-exp-nas", "--alpha", "0.9", "--beta", "0.1",
 			"--epsilon", "5", "--range", "1", "--csv", "log.csv", "--column", "reward"},
 		"epsilon=1.0": {"identify", "--csv", "log.csv", "--range", "0,1", "--epsilon", "1",
 			"--risk", "0.05", "--transcript", "trial.jsonl"},

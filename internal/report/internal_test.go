@@ -197,7 +197,7 @@ func TestFitAndWrap(t *testing.T) {
 
 func TestStem(t *testing.T) {
 	for in, want := range map[string]string{"regret mu2, ε=1": "regret-mu2----1",
-		"../etc/passwd": "etc-passwd", "": "figure", "a.b_c-D9": "a.b_c-D9", "ε": "figure"} {
+		"../../etc/passwd": "etc-passwd", "": "figure", "a.b_c-D9": "a.b_c-D9", "ε": "figure"} {
 		if got := Stem(in); got != want {
 			t.Errorf("Stem(%q) = %q, want %q", in, got, want)
 		}

@@ -428,8 +428,8 @@ func TestBadFigures(t *testing.T) {
 		want   string
 	}{
 		{func(f *report.Figure) {
-			f.ID = "x"
-		}, `report: figure ID is "x", must be letters, digits, '.', '_' and '-', start with a letter or digit, and have at most 200`},
+			f.ID = "../x"
+		}, `report: figure ID is "../x", must be letters, digits, '.', '_' and '-', start with a letter or digit, and have at most 200`},
 		{func(f *report.Figure) { f.Series = nil }, `report: figure small: has no series`},
 		{func(f *report.Figure) {
 			f.Series[0].Mean = x

@@ -485,7 +485,7 @@ func TestBadFigures(t *testing.T) {
 			File: "pair.yaml"}}, Claims: []Claim{{ID: "c"}}}
 	}
 	for want, spoil := range map[string]func(f *Figure){
-		"its ID must be":        func(f *Figure) { f.ID = "x" },
+		"its ID must be":        func(f *Figure) { f.ID = "../x" },
 		"name of another page":  func(f *Figure) { f.ID = "index" },
 		"source \"\" must be":   func(f *Figure) { f.Source = "" },
 		"experiment \"a/b\"":    func(f *Figure) { f.Experiments[0].Name = "a/b" },
