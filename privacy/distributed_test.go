@@ -28,7 +28,7 @@ func ExampleNewAggregated() {
 	// aggregated(trust=secagg,noise=polya,g=10,users=100,invited=100,modulus=1107,tau=53,num=10,den=1) 11 bits
 	//   epsilon=1
 	// aggregated(trust=secagg,noise=skellam,g=10,users=100,invited=100,modulus=1109,tau=54,num=1,den=1) 11 bits
-	//   rho=1.00900000000001
+	//   rho=1.009
 	// aggregated(trust=secagg,noise=gaussian,g=10,users=100,invited=100,modulus=1067,tau=33,num=1,den=1) 11 bits
 	//   rho=0.5001369471747701
 }
