@@ -19,15 +19,6 @@ import (
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
-func postgresAt(t testing.TB, address string) func(context.Context) (store.Store, error) {
-	t.Helper()
-	open, err := store.Postgres(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return open
-}
-
 // A stalled store is one whose writer is stopped: nothing of it comes through while it is, neither
 // commits nor looks. It is the same for its process as SIGSTOP is, but that its clock is looked at.
 type stalled struct {
@@ -72,19 +63,6 @@ func nodeAt(t testing.TB, address, name string, logs ...io.Writer) (*Engine, *at
 // promised is how long a takeover takes at most, on a machine that does nothing else: that is where
 // tests are at their full size.
 const promised = 3 * time.Second
-
-// within fails unless it happens in time, and says how long it took.
-func within(t testing.TB, limit time.Duration, what string, done func() bool) time.Duration {
-	t.Helper()
-	from := time.Now()
-	for !done() {
-		if time.Since(from) > limit {
-			t.Fatalf("%s did not happen within %v", what, limit)
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return time.Since(from)
-}
 
 func leads(e *Engine) bool { return e.here() && e.Ready() == nil }
 
