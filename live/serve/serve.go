@@ -706,6 +706,10 @@ func (e *Engine) lines(ctx context.Context, x *live, from int) iter.Seq2[[]byte,
 // could be written to it: they can be read once it is opened again.
 func (e *Engine) read(st store.Store, lines iter.Seq2[[]byte, error]) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
+		if err := e.Ready(); errors.Is(err, ErrUnavailable) { // it is being closed, and may be at any line
+			yield(nil, err)
+			return
+		}
 		for line, err := range lines {
 			if err != nil {
 				e.mu.RLock()
