@@ -22,7 +22,7 @@ type Build struct {
 
 const Module = "github.com/sotto-dp/sotto"
 
-// ThisBuild describes the running binary.
+// This describes the running binary.
 func This() Build {
 	b := Build{Module: Module, Version: "unknown", Go: runtime.Version(), GOARCH: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

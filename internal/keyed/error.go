@@ -54,7 +54,7 @@ func (e *Error) Is(target error) bool { return target == ErrSpec }
 // Unwrap is what is wrong.
 func (e *Error) Unwrap() error { return e.Err }
 
-// source is the text an experiment came from, and where each of its fields is written.
+// Source is the text an experiment came from, and where each of its fields is written.
 type Source struct {
 	file  string
 	lines []string

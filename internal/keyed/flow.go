@@ -24,7 +24,7 @@ type Field struct {
 	Value any
 }
 
-// fieldOf is a field.
+// FieldOf is a field.
 func FieldOf(key string, value any) Field { return Field{key, value} }
 
 func List[T any](x []T) []any {

@@ -40,7 +40,7 @@ type Form[F any] struct {
 	Write  func(F) (any, error)
 }
 
-// keyOf is a key of one field, which the normal form has where it is given. The field may be one
+// Of is a key of one field, which the normal form has where it is given. The field may be one
 // that an owner does not have: then at is nil, unless the key is read.
 func Of[T, F any](name string, f Form[F], at func(*T) *F, doc string) Key[T] {
 	k := Always(name, f, at, doc)
@@ -59,7 +59,7 @@ func (k Key[T]) When(yes func(of *T) bool) Key[T] {
 	return k
 }
 
-// always is a key of one field that the normal form always has.
+// Always is a key of one field that the normal form always has.
 func Always[T, F any](name string, f Form[F], at func(*T) *F, doc string) Key[T] {
 	return Key[T]{Name: name, Doc: doc, Schema: f.Schema,
 		Given: func(of *T) bool {
@@ -126,7 +126,7 @@ func Names[T any](table []Key[T]) []string {
 
 func Has[T any](table []Key[T], name string) bool { return slices.Contains(Names(table), name) }
 
-// readKeys reads a mapping by its table.
+// ReadKeys reads a mapping by its table.
 func ReadKeys[T any](d *Decoder, n ast.Node, field string, table []Key[T], to *T) error {
 	return d.Keys(n, field, Names(table), func(name, at string, v ast.Node) error {
 		for _, k := range table {
@@ -138,7 +138,7 @@ func ReadKeys[T any](d *Decoder, n ast.Node, field string, table []Key[T], to *T
 	})
 }
 
-// normalOf is the normal form of a mapping.
+// NormalOf is the normal form of a mapping.
 func NormalOf[T any](table []Key[T], of *T) ([]Field, error) {
 	var out []Field
 	for _, k := range table {
@@ -157,7 +157,7 @@ func NormalOf[T any](table []Key[T], of *T) ([]Field, error) {
 	return out, nil
 }
 
-// mapped is the form of a mapping.
+// Mapped is the form of a mapping.
 func Mapped[T any](table func() []Key[T]) Form[T] {
 	return Form[T]{
 		Schema: func() Object { return SchemaOf(table()) },
@@ -168,7 +168,7 @@ func Mapped[T any](table func() []Key[T]) Form[T] {
 	}
 }
 
-// schemaOf is the schema of a mapping.
+// SchemaOf is the schema of a mapping.
 func SchemaOf[T any](table []Key[T]) Object {
 	properties, required := Object{}, []string{}
 	for _, k := range table {

@@ -183,7 +183,7 @@ func Parse(file string, data []byte) (*Experiment, error) { return Reader{}.Pars
 
 // Parse reads a live experiment from YAML, or JSON, as strictly as files of experiments are read:
 // an unknown key, or one that is given twice, is an error that says where it is. It checks the form;
-// Live.Check checks what it says.
+// Experiment.Check checks what it says.
 func (r Reader) Parse(file string, data []byte) (*Experiment, error) {
 	d := keyed.NewDecoder(r.Catalog, file, ownKey, "arms, policy, budget and window", "")
 	body, err := d.Parse(data)
