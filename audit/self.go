@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/noise"
 	lin "github.com/sotto-dp/sotto/policy/linear"
@@ -218,7 +217,7 @@ func ofDirect(d direct, delta float64, twin bool, cost int) selfItem {
 func selfItems(known catalog.Catalog) ([]selfItem, error) {
 	var all []selfItem
 	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed,
-		selfProtocols, selfLedgers, selfAggregation,
+		selfLedgers,
 		func() ([]selfItem, error) { return selfPolicies(known.For(catalog.BanditArms)) },
 		selfIdentify, selfTranscripts,
 		selfLinear, selfRealLinear, selfKept} {
@@ -362,66 +361,6 @@ func selfDistributed() ([]selfItem, error) {
 			return nil, err
 		}
 		all = append(all, ofDirect(d, 0, uncovered, 1))
-	}
-	return all, nil
-}
-
-// selfProtocols are sums of a batch by the code that makes them, with an attacker inside.
-func selfProtocols() ([]selfItem, error) {
-	var all []selfItem
-	add := func(name string, t release.Trust, m privacy.Mechanism, scale float64, users int,
-		twin bool, delta float64, cost int, adversaries []string, inside func() insider) error {
-		d, err := protocol(name, t, m, scale, users, adversaries, inside)
-		if err != nil {
-			return err
-		}
-		all = append(all, ofDirect(d, delta, twin, cost))
-		return nil
-	}
-	for _, c := range []struct {
-		name   string
-		noise  privacy.NoiseName
-		stated privacy.Mechanism
-		delta  float64
-		users  int
-		cost   int
-		by     release.NoiseAdder
-	}{
-		{"two-server laplace", privacy.NoiseLaplace, privacy.Laplace{Scale: 1}, 0, 8, 1, nil},
-		{"two-server gaussian", privacy.NoiseGaussian, privacy.Gaussian{Sigma: 1}, selfDelta, 8, 1, nil},
-		{"two-server skellam", privacy.NoiseSkellam, privacy.Gaussian{Sigma: 1}, selfDelta, 8, 1, nil},
-		{"two-server laplace by prio3", privacy.NoiseLaplace, privacy.Laplace{Scale: 1}, 0, 2, 8,
-			aggregate.Prio{Experiment: "audit"}},
-	} {
-		t := release.Trust{Model: privacy.TrustTwoServer, Noise: c.noise, P: 1e-3}
-		for _, x := range []struct {
-			suffix  string
-			scale   float64
-			missing bool
-		}{{"", 1, false}, {", " + HalfScale.String(), 0.5, false},
-			{", the honest server adds nothing", 1, true}} {
-			if err := add(c.name+x.suffix, t, c.stated, x.scale, c.users, x.suffix != "", c.delta,
-				c.cost, serverAdversaries, func() insider {
-					return &corruptServer{protocol: c.by, missing: x.missing}
-				}); err != nil {
-				return nil, err
-			}
-		}
-	}
-	t := release.Trust{Model: privacy.TrustShuffle, Noise: privacy.NoisePolya, P: 1e-3,
-		Like: privacy.Approx{Delta: 1e-4}}
-	for _, x := range []struct {
-		suffix string
-		scale  float64
-		flaw   int
-	}{{"", 1, mixed}, {", " + HalfScale.String(), 0.5, mixed}, {", not mixed", 1, unmixed},
-		{", not split", 1, unsplit}, {", cut off at 0 instead of reduced", 1, saturated}} {
-		if err := add("split-mix"+x.suffix, t, privacy.Laplace{Scale: 1}, x.scale,
-			privacy.MinSplitMix, x.suffix != "", selfDelta, 2, mixerAdversaries, func() insider {
-				return &mixer{flaw: x.flaw}
-			}); err != nil {
-			return nil, err
-		}
 	}
 	return all, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/audit/protocol"
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/lab/verdict"
@@ -57,8 +58,12 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage(err)
 	}
+	protocols, err := protocol.Audits()
+	if err != nil {
+		return err
+	}
 	self := audit.SelfAudit{Gamma: set.Gamma, Quick: c.Quick, Games: int(c.Games), Seed: set.Seed,
-		Workers: set.Workers, Catalog: s.known, More: liveaudit.Audits(), Only: func(name string) bool {
+		Workers: set.Workers, Catalog: s.known, More: append(protocols, liveaudit.Audits()...), Only: func(name string) bool {
 			return strings.Contains(name, c.Only)
 		}}
 	names, err := self.Names()

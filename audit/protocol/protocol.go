@@ -1,46 +1,98 @@
-package audit
+// Package protocol audits sums of a batch that are made by a protocol, by the code that makes them, with an
+// attacker inside of it: for audit.SelfAudit, beside its own. Begin with Audits.
+package protocol
 
 import (
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
 
-// Under is the subject with releases that are made under a trust model, by the protocol of
-// [Chowdhury and Zhou 2023, Algorithm 1] with simulated noise. The attacker sees what the analyser
-// lets out; the claim is the ledger's for the protocol's integers. The policy must state single
-// releases, Laplace or Gaussian.
-//
-// Curators of one worker go on from game to game: what they keep, the number of releases, is
-// in the integers τ and m only, so the law of what is released is that of a new one but where
-// a sum is misread.
-func (s Subject) Under(t release.Trust) (Subject, error) {
-	if s.Curator != nil {
-		return s, fmt.Errorf("audit: %s has a curator of its own, must have none under trust %s",
-			s.Name, t.Model)
+// Audits are all of them, with their broken copies, for SelfAudit.More.
+func Audits() ([]audit.Outside, error) {
+	var all []audit.Outside
+	for _, part := range []func() ([]audit.Outside, error){trusted, networked} {
+		audits, err := part()
+		if err != nil {
+			return nil, fmt.Errorf("audit: %w", err)
+		}
+		all = append(all, audits...)
 	}
-	if err := t.Validate(); err != nil {
-		return s, fmt.Errorf("audit: %w", err)
+	return all, nil
+}
+
+// delta is the δ at which claims are audited that are not pure: large, so that a test at δ needs no
+// games without number.
+const delta = 0.05
+
+const (
+	again = 1024 // after how many games of a worker what is no matter of its noise is played out again
+	renew = 64   // and its ledger is emptied
+)
+
+// trusted are sums under trust models that are seen through from inside.
+func trusted() ([]audit.Outside, error) {
+	var all []audit.Outside
+	add := func(o audit.Outside, t release.Trust, m privacy.Mechanism, scale float64, users int,
+		inside func() insider) error {
+		o, err := sum(o, t, m, scale, users, inside)
+		all = append(all, o)
+		return err
 	}
-	s.Name += fmt.Sprintf(", %s %s", t.Model, t.NoiseOf())
-	s.trust = &t
-	s.Curator = func(arms int, m privacy.Mechanism, ledger *privacy.Ledger,
-		src *noise.Fast) (release.Curator, error) {
-		return release.Simulated(release.Config{Arms: arms, Mechanism: m, Ledger: ledger, Trust: &t}, src)
+	for _, c := range []struct {
+		name   string
+		noise  privacy.NoiseName
+		stated privacy.Mechanism
+		delta  float64
+		users  int
+		cost   int
+		by     release.NoiseAdder
+	}{
+		{"two-server laplace", privacy.NoiseLaplace, privacy.Laplace{Scale: 1}, 0, 8, 1, nil},
+		{"two-server gaussian", privacy.NoiseGaussian, privacy.Gaussian{Sigma: 1}, delta, 8, 1, nil},
+		{"two-server skellam", privacy.NoiseSkellam, privacy.Gaussian{Sigma: 1}, delta, 8, 1, nil},
+		{"two-server laplace by prio3", privacy.NoiseLaplace, privacy.Laplace{Scale: 1}, 0, 2, 8,
+			aggregate.Prio{Experiment: "audit"}},
+	} {
+		t := release.Trust{Model: privacy.TrustTwoServer, Noise: c.noise, P: 1e-3}
+		for _, x := range []struct {
+			suffix  string
+			scale   float64
+			missing bool
+		}{{"", 1, false}, {", " + audit.HalfScale.String(), 0.5, false},
+			{", the honest server adds nothing", 1, true}} {
+			o := audit.Outside{Name: c.name + x.suffix, Twin: x.suffix != "", Delta: c.delta, Cost: c.cost,
+				Adversaries: serverAdversaries}
+			if err := add(o, t, c.stated, x.scale, c.users, func() insider {
+				return &corruptServer{protocol: c.by, missing: x.missing}
+			}); err != nil {
+				return nil, err
+			}
+		}
 	}
-	src := noise.NewFast(1, 2)
-	p, err := s.New(&src)
-	if err != nil {
-		return s, fmt.Errorf("audit: %w", err)
+	t := release.Trust{Model: privacy.TrustShuffle, Noise: privacy.NoisePolya, P: 1e-3,
+		Like: privacy.Approx{Delta: 1e-4}}
+	for _, x := range []struct {
+		suffix string
+		scale  float64
+		flaw   int
+	}{{"", 1, mixed}, {", " + audit.HalfScale.String(), 0.5, mixed}, {", not mixed", 1, unmixed},
+		{", not split", 1, unsplit}, {", cut off at 0 instead of reduced", 1, saturated}} {
+		o := audit.Outside{Name: "split-mix" + x.suffix, Twin: x.suffix != "", Delta: delta, Cost: 2,
+			Adversaries: mixerAdversaries}
+		if err := add(o, t, privacy.Laplace{Scale: 1}, x.scale, privacy.MinSplitMix, func() insider {
+			return &mixer{flaw: x.flaw}
+		}); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := t.Mechanism(p.Mechanism(), s.Horizon); err != nil {
-		return s, fmt.Errorf("audit: %w", err)
-	}
-	return s, nil
+	return all, nil
 }
 
 // An insider is a release.Summer that an attacker sits in: he sees more than the release. From it
@@ -132,7 +184,7 @@ func (x *mixer) sees(released float64) (float64, bool) {
 func (x *mixer) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	m, ok := s.Mechanism.(privacy.SplitMix)
 	if !ok {
-		return 0, 0, fmt.Errorf("audit: %v is not split and mixed", s.Mechanism)
+		return 0, 0, fmt.Errorf("%v is not split and mixed", s.Mechanism)
 	}
 	x.messages = append(x.messages[:0], messages...)
 	if x.flaw != mixed {
@@ -172,17 +224,17 @@ func (x *mixer) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	return release.PlainSum{}.Sum(s, messages)
 }
 
-// protocol is the audit of one sum of a batch of users under a trust model, by the code that makes
-// it, against an attacker in the middle of it. The target is the last user, and all the others'
-// rewards are 0. Scale is that of the noise in the program that runs, in parts of the stated one's,
-// whose ledger makes the claim.
-func protocol(name string, t release.Trust, stated privacy.Mechanism, scale float64, users int,
-	adversaries []string, inside func() insider) (direct, error) {
-	run, err := scaled(stated, scale)
-	if err != nil {
-		return direct{}, err
+// sum is the audit o of one sum of a batch of users under a trust model, by the code that makes it,
+// against an attacker in the middle of it. The target is the last user, and all the others' rewards
+// are 0. Scale is that of the noise in the program that runs, in parts of the stated one's, whose
+// ledger makes the claim.
+func sum(o audit.Outside, t release.Trust, stated privacy.Mechanism, scale float64, users int,
+	inside func() insider) (audit.Outside, error) {
+	run, ok := privacy.WithScale(stated, scale*privacy.ScaleOf(stated))
+	if !ok {
+		return o, fmt.Errorf("no scale to change in %v", stated)
 	}
-	d := direct{name: name, adversaries: adversaries, attack: "likelihood ratio", model: "one sum, from inside"}
+	o.Attack, o.Model = "likelihood ratio", "one sum, from inside"
 	saturates := t.NoiseOf() == privacy.NoiseLaplace || t.NoiseOf() == privacy.NoisePolya
 	world := func(m privacy.Mechanism, ledger *privacy.Ledger, adversary int) func(bool,
 		*noise.Fast, []float64) error {
@@ -220,20 +272,20 @@ func protocol(name string, t release.Trust, stated privacy.Mechanism, scale floa
 			}
 			e, score := x.sees(r.Sum(0))
 			if out[0] = e; saturates && !score {
-				out[0] = coarse(math.Abs(e) - math.Abs(e-1))
+				out[0] = math.Round((math.Abs(e)-math.Abs(e-1))*(1<<32)) / (1 << 32) // a float's last bits tell more
 			}
 			return nil
 		}
 	}
 	ledger, src := privacy.NewLedger(), noise.NewFast(1, 2)
 	if err := world(stated, ledger, 0)(true, &src, make([]float64, 1)); err != nil {
-		return direct{}, fmt.Errorf("audit: %w", err)
+		return o, err
 	}
-	d.claim = ledger.Total()
-	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
+	o.Claim = ledger.Total()
+	o.Worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
 		return func() func(bool, *noise.Fast, []float64) error {
 			return world(run, privacy.NewLedger(), adversary)
 		}
 	}
-	return d, nil
+	return o, nil
 }

@@ -1,14 +1,14 @@
-package audit
+package protocol
 
 import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
 	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -32,28 +32,28 @@ var lyingAdversaries = []string{"a server that tells two stories", "a server tha
 //
 // Whether her message is read is played out, with her message, once for each worker and every 1024
 // games: it is a matter of thresholds, not of what is in the messages.
-func lying(announced bool) (direct, error) {
+func lying(announced bool) (audit.Outside, error) {
 	session := secagg.Session{ID: [32]byte{1}, Experiment: "audit", Grid: 1, Length: 1,
 		Enrolled: lyingEnrolled, NMin: lyingNMin, Mode: secagg.Malicious,
 		Gamma: lyingGamma, Complete: true}
 	honest, err := session.HonestMin(lyingHere)
 	if err != nil {
-		return direct{}, fmt.Errorf("audit: %w", err)
+		return audit.Outside{}, err
 	}
 	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
 		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: honest, Invited: lyingHere, P: 1e-6})
 	if err != nil {
-		return direct{}, fmt.Errorf("audit: %w", err)
+		return audit.Outside{}, err
 	}
-	d := direct{name: "secagg, a lying server", claim: m.Loss(), adversaries: lyingAdversaries,
-		attack: "the message, or the sum", model: "one sum, from inside"}
+	o := audit.Outside{Name: "secagg, a lying server", Twin: announced, Claim: m.Loss(), Cost: 4,
+		Adversaries: lyingAdversaries, Attack: "the message, or the sum", Model: "one sum, from inside"}
 	if announced {
-		d.name += ", announced threshold"
+		o.Name += ", announced threshold"
 		session.Enrolled = lyingHere
 	}
 	session.Modulus, session.Grid = uint64(m.Modulus), uint64(m.G)
 	b := float64(m.Num) / float64(m.Den)
-	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
+	o.Worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
 		return func() func(bool, *noise.Fast, []float64) error {
 			played, read := 0, false
 			return func(in bool, src *noise.Fast, out []float64) error {
@@ -69,7 +69,7 @@ func lying(announced bool) (direct, error) {
 					return nil
 				}
 				x += src.PolyaDifference(1/float64(honest), b)
-				if played%shard == 0 {
+				if played%again == 0 {
 					var err error
 					if read, err = twoStories(session, ring(x, session.Modulus)); err != nil {
 						return err
@@ -83,7 +83,7 @@ func lying(announced bool) (direct, error) {
 			}
 		}
 	}
-	return d, nil
+	return o, nil
 }
 
 // saturated01 orders sums by their likelihood ratio, of G more against none, under
@@ -100,10 +100,10 @@ func twoStories(s secagg.Session, message uint64) (bool, error) {
 	}
 	leak, err := secagg.Local{}.TwoStories(context.Background(), s, messages, 1, []uint32{5, 6, 7}, []uint32{2})
 	if err != nil {
-		return false, fmt.Errorf("audit: %w", err)
+		return false, err
 	}
 	if leak.Message != nil && leak.Message[0] != message {
-		return false, errors.New("audit: the lying server opened another message than was sent")
+		return false, errors.New("the lying server opened another message than was sent")
 	}
 	return leak.Message != nil, nil
 }
@@ -144,25 +144,24 @@ const retries = 16
 // target's reward are known. Forgetful is the twin whose clients remember sessions and not batches.
 // What clients let happen is played out by aggregate.Journal, opened anew for each try as after a
 // restart, once for each worker and every 1024 games: it is no matter of what is in the messages.
-func retried(forgetful bool) (direct, error) {
+func retried(forgetful bool) (audit.Outside, error) {
 	const users = 8
 	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
 		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: users, Invited: users, P: 1e-6})
 	if err != nil {
-		return direct{}, fmt.Errorf("audit: %w", err)
+		return audit.Outside{}, err
 	}
-	d := direct{name: "aggregate, retries and restarts", claim: m.Loss(),
-		adversaries: []string{"a server that fails after opening, all others known"},
-		attack:      "likelihood ratio",
-		model:       "sums of one batch"}
+	o := audit.Outside{Name: "aggregate, retries and restarts", Twin: forgetful, Claim: m.Loss(), Cost: 8,
+		Adversaries: []string{"a server that fails after opening, all others known"},
+		Attack:      "likelihood ratio", Model: "sums of one batch"}
 	if forgetful {
-		d.name += ", remembered by session"
+		o.Name += ", remembered by session"
 	}
-	d.worlds = func(int) func() func(bool, *noise.Fast, []float64) error {
+	o.Worlds = func(int) func() func(bool, *noise.Fast, []float64) error {
 		return func() func(bool, *noise.Fast, []float64) error {
 			b, played, sums := float64(m.Num)/float64(m.Den), 0, 0
 			return func(in bool, src *noise.Fast, out []float64) error {
-				if played%shard == 0 {
+				if played%again == 0 {
 					var err error
 					if sums, err = admitted(m, forgetful); err != nil {
 						return err
@@ -184,14 +183,14 @@ func retried(forgetful bool) (direct, error) {
 			}
 		}
 	}
-	return d, nil
+	return o, nil
 }
 
 // admitted is how many sums of one batch a client's message is in.
 func admitted(m privacy.Mechanism, forgetful bool) (n int, err error) {
 	dir, err := os.MkdirTemp("", "sotto-audit-")
 	if err != nil {
-		return 0, fmt.Errorf("audit: %w", err)
+		return 0, err
 	}
 	defer os.RemoveAll(dir)
 	var sessions secagg.Used
@@ -204,7 +203,7 @@ func admitted(m privacy.Mechanism, forgetful bool) (n int, err error) {
 		case err == nil:
 			n++
 		case !errors.Is(err, secagg.ErrReplay):
-			return 0, fmt.Errorf("audit: %w", err)
+			return 0, err
 		}
 	}
 	return n, nil
@@ -225,16 +224,16 @@ func newCrowdless() insider {
 }
 
 // halfOpen is a twin: two users' messages are summed in the open, with half a noise each.
-func halfOpen() (direct, error) {
+func halfOpen() (audit.Outside, error) {
 	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
 		Noise: privacy.NoisePolya, Epsilon: 1, S: 1, Users: 2, Invited: 2, P: 1e-6})
 	if err != nil {
-		return direct{}, fmt.Errorf("audit: %w", err)
+		return audit.Outside{}, err
 	}
 	b := float64(m.Num) / float64(m.Den)
-	return direct{name: "bell2020 of two users, half a noise each", claim: m.Loss(),
-		adversaries: crowdlessAdversaries, attack: "likelihood ratio", model: "one sum, from inside",
-		worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
+	return audit.Outside{Name: "bell2020 of two users, half a noise each", Twin: true, Claim: m.Loss(),
+		Adversaries: crowdlessAdversaries, Attack: "likelihood ratio", Model: "one sum, from inside",
+		Worlds: func(int) func() func(bool, *noise.Fast, []float64) error {
 			return func() func(bool, *noise.Fast, []float64) error {
 				return func(in bool, src *noise.Fast, out []float64) error {
 					x := src.PolyaDifference(0.5, b)
@@ -303,47 +302,32 @@ func (p *prioOfOne) Sum(s release.Sum, messages []uint64) (uint64, int, error) {
 	return total, answers, err
 }
 
-// selfAggregation are sums over a network, against those who run it.
-func selfAggregation() ([]selfItem, error) {
-	var all []selfItem
-	for _, twin := range []bool{false, true} {
-		d, err := lying(twin)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, ofDirect(d, 0, twin, 4))
-		if d, err = retried(twin); err != nil {
-			return nil, err
-		}
-		all = append(all, ofDirect(d, 0, twin, 8))
-	}
-	add := func(name string, t release.Trust, scale float64, users int, twin bool, cost int,
-		adversaries []string, inside func() insider) error {
-		t.P = 1e-3
-		d, err := protocol(name, t, privacy.Laplace{Scale: 1}, scale, users, adversaries, inside)
-		if err == nil {
-			all = append(all, ofDirect(d, 0, twin, cost))
-		}
+// networked are sums over a network, against those who run it.
+func networked() ([]audit.Outside, error) {
+	var all []audit.Outside
+	add := func(o audit.Outside, err error) error {
+		all = append(all, o)
 		return err
 	}
-	secAgg, two := release.Trust{Model: privacy.TrustSecAgg}, release.Trust{Model: privacy.TrustTwoServer}
-	if err := errors.Join(
-		add("bell2020 of one user", secAgg, 1, 1, false, 1, crowdlessAdversaries, newCrowdless),
-		add("bell2020 of one user, half the scale", secAgg, 0.5, 1, true, 1, crowdlessAdversaries,
+	for _, twin := range []bool{false, true} {
+		if err := errors.Join(add(lying(twin)), add(retried(twin))); err != nil {
+			return nil, err
+		}
+	}
+	few := func(name string, model privacy.Trust, scale float64, users int, twin bool, cost int,
+		adversaries []string, inside func() insider) error {
+		return add(sum(audit.Outside{Name: name, Twin: twin, Cost: cost, Adversaries: adversaries},
+			release.Trust{Model: model, P: 1e-3}, privacy.Laplace{Scale: 1}, scale, users, inside))
+	}
+	prio := func(raw bool) func() insider { return func() insider { return newPrioOfOne(raw) } }
+	return all, errors.Join(
+		few("bell2020 of one user", privacy.TrustSecAgg, 1, 1, false, 1, crowdlessAdversaries, newCrowdless),
+		few("bell2020 of one user, half the scale", privacy.TrustSecAgg, 0.5, 1, true, 1, crowdlessAdversaries,
 			newCrowdless),
-		add("bell2020 of two users", secAgg, 1, 2, false, 1, crowdlessAdversaries, newCrowdless),
-		add("prio3 of one user", two, 1, 1, false, 8, prioAdversaries, func() insider {
-			return newPrioOfOne(false)
-		}),
-		add("prio3 of one user, handed the reward", two, 1, 1, true, 8, prioAdversaries, func() insider {
-			return newPrioOfOne(true)
-		}),
-	); err != nil {
-		return nil, err
-	}
-	d, err := halfOpen()
-	if err != nil {
-		return nil, err
-	}
-	return append(all, ofDirect(d, 0, true, 1)), nil
+		few("bell2020 of two users", privacy.TrustSecAgg, 1, 2, false, 1, crowdlessAdversaries, newCrowdless),
+		few("prio3 of one user", privacy.TrustTwoServer, 1, 1, false, 8, prioAdversaries, prio(false)),
+		few("prio3 of one user, handed the reward", privacy.TrustTwoServer, 1, 1, true, 8, prioAdversaries,
+			prio(true)),
+		add(halfOpen()),
+	)
 }
