@@ -24,7 +24,7 @@ const module = "github.com/sotto-dp/sotto"
 var floors = [][]string{
 	{"client", "client/browser", "docs/explorer", "feature", "internal/atomicfile", "internal/build",
 		"internal/chain", "internal/clock", "internal/design", "internal/divergence",
-		"internal/gramline", "internal/interval", "internal/look", "internal/mutate", "internal/network", "internal/pgtest",
+		"internal/gramline", "internal/stats", "internal/look", "internal/mutate", "internal/network", "internal/pgtest",
 		"internal/pool", "internal/sized", "internal/systems", "internal/testneeds", "internal/unitball",
 		"logged", "noise", "privacy", "secagg"},
 	{"bandit", "bound", "client/openfeature", "internal/parquetlog", "internal/report", "policy",

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // What can be wrong with an audit's input. Errors of this package wrap one of these, where one
@@ -121,7 +121,7 @@ func (s Scores) errors(threshold float64) (fp, fn int) {
 }
 
 func proportion(k, n int, level float64) (Estimate, error) {
-	lo, hi, err := interval.ClopperPearson(k, n, level)
+	lo, hi, err := stats.ClopperPearson(k, n, level)
 	if err != nil {
 		return Estimate{}, fmt.Errorf("audit: %w", err)
 	}

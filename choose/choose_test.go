@@ -14,7 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/choose"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
@@ -144,7 +144,7 @@ func TestRunsAreThoseOfAnExperiment(t *testing.T) {
 				}
 				seen++
 				// Sums in another order: the last bits may differ.
-				if mean, _, _ := interval.Mean(cell.FinalRegret); math.Abs(mean-row.Mean) > 1e-9*mean {
+				if mean, _, _ := stats.Mean(cell.FinalRegret); math.Abs(mean-row.Mean) > 1e-9*mean {
 					t.Errorf("%s: %v, and %v in an experiment", row.Policy, row.Mean, mean)
 				}
 			}
@@ -427,7 +427,7 @@ func TestDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, row := range a.Rows {
-		if mean, _, _ := interval.Mean(r.Cells[i].FinalRegret); math.Abs(mean-row.Mean) > 1e-9*mean {
+		if mean, _, _ := stats.Mean(r.Cells[i].FinalRegret); math.Abs(mean-row.Mean) > 1e-9*mean {
 			t.Errorf("%s: %v, and %v in an experiment", row.Policy, row.Mean, mean)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // synthetic is a contest of laws whose means are known: draw is the value of an entrant in a world
@@ -42,7 +42,7 @@ func ordered(c *contest) bool {
 // atMost fails if a rate is above p beyond chance. False alarm: 1e-6, for a rate of p exactly.
 func atMost(t *testing.T, count, n int, p float64) {
 	t.Helper()
-	lo, _, err := interval.ClopperPearson(count, n, 1-2e-6)
+	lo, _, err := stats.ClopperPearson(count, n, 1-2e-6)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestLooksWithoutASplitAreCaught(t *testing.T) {
 			wrong++
 		}
 	}
-	lo, _, err := interval.ClopperPearson(wrong, questions, 1-2e-6)
+	lo, _, err := stats.ClopperPearson(wrong, questions, 1-2e-6)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/internal/divergence"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // alpha is the error probability of one statement about samples of the k-th size: two-sided,
@@ -52,7 +52,7 @@ func sampled(n int, f func(int) float64) sample {
 // student is the multiplier of Student's two-sided interval for samples of the k-th size.
 func (c *contest) student(k int) float64 {
 	if c.multiplier[k] == 0 {
-		c.multiplier[k] = interval.T(c.sizes[k], 1-c.alpha(k))
+		c.multiplier[k] = stats.T(c.sizes[k], 1-c.alpha(k))
 	}
 	return c.multiplier[k]
 }
@@ -186,8 +186,8 @@ func (c *contest) describe(i int, r *Row) {
 	s := sampled(len(e.x), func(k int) float64 { return e.x[k] })
 	sorted := slices.Sorted(slices.Values(e.x))
 	r.Runs, r.Mean, r.SD, r.Half = s.n, s.mean, s.sd, s.half(c.student(e.size))
-	r.Median, r.Q95, r.Q99 = interval.Quantile(sorted, 0.5), interval.Quantile(sorted, 0.95),
-		interval.Quantile(sorted, 0.99)
+	r.Median, r.Q95, r.Q99 = stats.Quantile(sorted, 0.5), stats.Quantile(sorted, 0.95),
+		stats.Quantile(sorted, 0.99)
 	r.Max = sorted[s.n-1]
 	var worst float64
 	for _, x := range sorted[s.n-(s.n+99)/100:] {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/internal/divergence"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // worstMean describes the conditional value at risk of n values at level p in (0,1), the mean of the
@@ -13,7 +13,7 @@ import (
 // (Rockafellar and Uryasev, Journal of Risk 2, 2000): its error is of the same order as that of a mean
 // of these, as v makes the expectation least, and an error in v counts squared.
 func worstMean(x []float64, p float64) sample {
-	v := interval.Quantile(slices.Sorted(slices.Values(x)), p)
+	v := stats.Quantile(slices.Sorted(slices.Values(x)), p)
 	return sampled(len(x), func(i int) float64 { return v + max(0, x[i]-v)/(1-p) })
 }
 
@@ -80,7 +80,7 @@ func (c *contest) rankedBy(i int) float64 {
 	if c.byRisk {
 		return worstMean(c.entrant[i].x, c.risk).mean
 	}
-	mean, _, _ := interval.Mean(c.entrant[i].x)
+	mean, _, _ := stats.Mean(c.entrant[i].x)
 	return mean
 }
 

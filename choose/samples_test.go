@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/choose"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // looks draws three policies of 1000 in the mean, one above the other by step, and says whether
@@ -48,7 +48,7 @@ func TestJudgeHoldsItsLevel(t *testing.T) {
 			wrong++
 		}
 	}
-	lo, _, err := interval.ClopperPearson(wrong, questions, 1-2e-6)
+	lo, _, err := stats.ClopperPearson(wrong, questions, 1-2e-6)
 	if err != nil || lo > 0.05 {
 		t.Errorf("%d of %d are wrong, %v", wrong, questions, err)
 	}

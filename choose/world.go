@@ -9,7 +9,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
@@ -205,7 +205,7 @@ func (w *world) split(runs int) (float64, error) {
 			return 0, err
 		}
 		sum += w.over(in, func(gaps []float64) float64 {
-			mean, _, _ := interval.Mean(gaps)
+			mean, _, _ := stats.Mean(gaps)
 			return mean
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/noise"
@@ -497,7 +497,7 @@ func TestGridBandsHold(t *testing.T) {
 			}
 		}
 		for i, k := range out {
-			lo, _, err := interval.ClopperPearson(k, draws, 1-2e-7)
+			lo, _, err := stats.ClopperPearson(k, draws, 1-2e-7)
 			must(t, err)
 			if lo > math.Exp(-x) {
 				t.Errorf("σ = %v after %d: event %d in %d of %d draws", c.sigma, c.n, i, k, draws)

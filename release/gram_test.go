@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -667,7 +667,7 @@ func TestBandsHold(t *testing.T) {
 			t.Logf("%v after %d: %d below, %d above, %d too long; a fifth of the band: %v", c.m, n,
 				out[0], out[1], out[2], twin[:3])
 			above := func(k int, p float64) bool {
-				lo, _, err := interval.ClopperPearson(k, draws, 1-2e-7)
+				lo, _, err := stats.ClopperPearson(k, draws, 1-2e-7)
 				must(t, err)
 				return lo > p
 			}
@@ -710,9 +710,9 @@ func TestNoiseNormsHold(t *testing.T) {
 					twin++
 				}
 			}
-			lo, _, err := interval.ClopperPearson(out, draws, 1-2e-7)
+			lo, _, err := stats.ClopperPearson(out, draws, 1-2e-7)
 			must(t, err)
-			twinLo, _, err := interval.ClopperPearson(twin, draws, 1-2e-7)
+			twinLo, _, err := stats.ClopperPearson(twin, draws, 1-2e-7)
 			must(t, err)
 			if lo > math.Exp(-x) || twinLo < math.Exp(-x) {
 				t.Errorf("%v after %d: too long in %d of %d draws, for an eighth of the bound in %d",

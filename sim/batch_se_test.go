@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
@@ -114,7 +114,7 @@ func TestBatchSERadiiCover(t *testing.T) {
 			runs := testneeds.Size(250, 750)
 			c.trust.P, c.trust.Like = p, c.budget
 			left := coverage(t, c.name, c.budget, c.trust, 0.03, p, runs, proved(1))
-			lo, hi, err := interval.ClopperPearson(left, runs, 1-2e-6)
+			lo, hi, err := stats.ClopperPearson(left, runs, 1-2e-6)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestBatchSERadiiCover(t *testing.T) {
 				t.Errorf("a mean left its radius in %d of %d runs, more than p = %v allows", left, runs, p)
 			}
 			left = coverage(t, c.name, c.budget, c.trust, 0.03, p, runs/5, proved(0.15))
-			if lo, _, err := interval.ClopperPearson(left, runs/5, 1-2e-6); err != nil || lo <= p {
+			if lo, _, err := stats.ClopperPearson(left, runs/5, 1-2e-6); err != nil || lo <= p {
 				t.Errorf("a radius with a seventh of the noise passes: %d of %d runs, %v", left, runs/5, err)
 			}
 		})
@@ -172,7 +172,7 @@ func TestPrintedTauOf003(t *testing.T) {
 		left   int
 		lo, hi float64
 	}{{"in the twelfth batch", last, 0.1, 0.25}, {"in any of twelve batches", all, 3 * p, 1}} {
-		lo, hi, err := interval.ClopperPearson(c.left, runs, 1-2e-6)
+		lo, hi, err := stats.ClopperPearson(c.left, runs, 1-2e-6)
 		if err != nil {
 			t.Fatal(err)
 		}

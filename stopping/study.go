@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/pool"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -133,13 +133,13 @@ func (s *Study) summarise() error {
 		samples, errs = append(samples, float64(o.Samples)), append(errs, o.Error)
 	}
 	var err error
-	if s.FailureLo, s.FailureHi, err = interval.ClopperPearson(s.Failures, len(s.Outcomes), 0.95); err != nil {
+	if s.FailureLo, s.FailureHi, err = stats.ClopperPearson(s.Failures, len(s.Outcomes), 0.95); err != nil {
 		return err
 	}
-	s.SamplesMean, _, s.SamplesSE = interval.Mean(samples)
-	q := interval.Quantiles(samples, 0.05, 0.5, 0.95)
+	s.SamplesMean, _, s.SamplesSE = stats.Mean(samples)
+	q := stats.Quantiles(samples, 0.05, 0.5, 0.95)
 	s.Samples05, s.Samples50, s.Samples95 = q[0], q[1], q[2]
-	s.ErrorMean, _, _ = interval.Mean(errs)
+	s.ErrorMean, _, _ = stats.Mean(errs)
 	s.ErrorMax = math.NaN()
 	if len(errs) > 0 {
 		s.ErrorMax = slices.Max(errs)

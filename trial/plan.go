@@ -10,7 +10,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -214,7 +214,7 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 			c.Progress(row)
 		}
 	}
-	out.Boundary = interval.Quantiles(boundaries, 0.5)[0]
+	out.Boundary = stats.Quantiles(boundaries, 0.5)[0]
 	tolerated := 0
 	if out.Prior { // a median stands as long as most runs end
 		tolerated = (c.Runs - 1) / 2

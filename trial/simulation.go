@@ -10,8 +10,8 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/internal/chain"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/pool"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -221,15 +221,15 @@ func (s *Study) summarise() error {
 		}
 	}
 	var err error
-	if s.WrongLo, s.WrongHi, err = interval.ClopperPearson(s.Wrong, len(s.Outcomes), 0.95); err != nil {
+	if s.WrongLo, s.WrongHi, err = stats.ClopperPearson(s.Wrong, len(s.Outcomes), 0.95); err != nil {
 		return err
 	}
-	s.TauMean, _, s.TauSE = interval.Mean(tau)
-	q := interval.Quantiles(tau, 0.5, 0.9)
+	s.TauMean, _, s.TauSE = stats.Mean(tau)
+	q := stats.Quantiles(tau, 0.5, 0.9)
 	s.Tau50, s.Tau90, s.TauMax = q[0], q[1], slices.Max(tau)
-	s.BatchesMean, _, _ = interval.Mean(batches)
+	s.BatchesMean, _, _ = stats.Mean(batches)
 	s.BatchesMax = slices.Max(batches)
-	s.LowerMean, _, _ = interval.Mean(lower)
-	s.Lower50 = interval.Quantiles(lower, 0.5)[0]
+	s.LowerMean, _, _ = stats.Mean(lower)
+	s.Lower50 = stats.Quantiles(lower, 0.5)[0]
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -112,7 +112,7 @@ func TestExplicitBoundsHoldForAdmissibleParameters(t *testing.T) {
 		mean := map[[2]string]float64{}
 		for i := range result.Cells {
 			c := &result.Cells[i]
-			mean[[2]string{c.Budget, c.Policy}], _, _ = interval.Mean(c.FinalRegret)
+			mean[[2]string{c.Budget, c.Policy}], _, _ = stats.Mean(c.FinalRegret)
 		}
 		problems, _ := plan.BoundProblems()
 		for _, p := range problems {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -200,7 +200,7 @@ budgets: [{rho: 1}]
 				if c.Instance != p.Instance || c.Budget != p.Budget {
 					continue
 				}
-				mean, _, _ := interval.Mean(c.FinalRegret)
+				mean, _, _ := stats.Mean(c.FinalRegret)
 				for _, b := range all {
 					if b.Lower || b.Kind != bound.Explicit || b.Unproved || b.Policy != c.Policy {
 						continue

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // A Comparison is one row of the table: regret at the horizon of a cell, beside the best
@@ -50,7 +50,7 @@ func (r *Results) Compare() ([]Comparison, error) {
 	best := map[string]int{}
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		mean, half := interval.Half(c.FinalRegret, Level)
+		mean, half := stats.Half(c.FinalRegret, Level)
 		out[i] = Comparison{CellInfo: c.CellInfo, Group: group[i], Mean: mean, Half: half, P: math.NaN()}
 		if b, ok := best[group[i]]; !ok || mean < out[b].Mean {
 			best[group[i]] = i
@@ -64,14 +64,14 @@ func (r *Results) Compare() ([]Comparison, error) {
 			if group[a] != group[b] || r.Manifest.Runs < 2 {
 				continue
 			}
-			test, err := interval.Paired(r.Cells[a].FinalRegret, r.Cells[b].FinalRegret)
+			test, err := stats.Paired(r.Cells[a].FinalRegret, r.Cells[b].FinalRegret)
 			if err != nil {
 				return nil, fmt.Errorf("%s against %s: %w", r.Cells[a].Label(), r.Cells[b].Label(), err)
 			}
 			pairs, p = append(pairs, pair{a, b}), append(p, test.P)
 		}
 	}
-	adjusted, err := interval.Holm(p)
+	adjusted, err := stats.Holm(p)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (r *Results) Compare() ([]Comparison, error) {
 		for k := range difference {
 			difference[k] = r.Cells[i].FinalRegret[k] - r.Cells[b].FinalRegret[k]
 		}
-		out[i].Difference, out[i].DifferenceHalf = interval.Half(difference, Level)
+		out[i].Difference, out[i].DifferenceHalf = stats.Half(difference, Level)
 		out[i].Significant = out[i].P <= 1-Level
 	}
 	return out, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -209,7 +209,7 @@ type Spread struct {
 // Coverage is the share of the intervals that have the number in them, and the Clopper–Pearson
 // interval of its probability at Level.
 func (s Spread) Coverage() (share, lo, hi float64, err error) {
-	lo, hi, err = interval.ClopperPearson(s.Covered, s.Runs, Level)
+	lo, hi, err = stats.ClopperPearson(s.Covered, s.Runs, Level)
 	return float64(s.Covered) / float64(s.Runs), lo, hi, err
 }
 
@@ -246,7 +246,7 @@ func intervalsOf(ctx context.Context, dir string, m *Manifest, c *CellInfo, room
 
 func armIntervals(arm int, x [][]float64) ArmIntervals {
 	average := func(k int) float64 {
-		mean, _, _ := interval.Mean(x[k])
+		mean, _, _ := stats.Mean(x[k])
 		return mean
 	}
 	out := ArmIntervals{Arm: arm, Mean: average(endMean), Plays: average(endPlays),
@@ -265,7 +265,7 @@ func armIntervals(arm int, x [][]float64) ArmIntervals {
 		}
 	}
 	if len(gap[0]) > 0 {
-		mean, _, _ := interval.Mean(gap[0])
+		mean, _, _ := stats.Mean(gap[0])
 		out.Difference = &Gap{mean, spreadOf(gap[0], gap[1], gap[2], gap[3])}
 	}
 	return out
@@ -273,16 +273,16 @@ func armIntervals(arm int, x [][]float64) ArmIntervals {
 
 // spreadOf is of intervals [lo, hi] for these numbers, and the widths of those without privacy.
 func spreadOf(truth, lo, hi, plain []float64) Spread {
-	out := Spread{Runs: len(truth), Lo: interval.Quantiles(lo, 0.5)[0], Hi: interval.Quantiles(hi, 0.5)[0]}
+	out := Spread{Runs: len(truth), Lo: stats.Quantiles(lo, 0.5)[0], Hi: stats.Quantiles(hi, 0.5)[0]}
 	width := make([]float64, len(truth))
 	for r, x := range truth {
 		if width[r] = hi[r] - lo[r]; lo[r] <= x && x <= hi[r] {
 			out.Covered++
 		}
 	}
-	out.Width, _, _ = interval.Mean(width)
-	out.Median = interval.Quantiles(width, 0.5)[0]
-	without, _, _ := interval.Mean(plain)
+	out.Width, _, _ = stats.Mean(width)
+	out.Median = stats.Quantiles(width, 0.5)[0]
+	without, _, _ := stats.Mean(plain)
 	out.Ratio = out.Width / without
 	return out
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -155,7 +155,7 @@ func ResolvingRuns(risk float64) (int, error) {
 
 // noErrorLimit is the upper limit of an error rate of which n runs have shown nothing.
 func noErrorLimit(n int) (float64, error) {
-	_, hi, err := interval.ClopperPearson(0, n, Level)
+	_, hi, err := stats.ClopperPearson(0, n, Level)
 	return hi, err
 }
 
@@ -288,7 +288,7 @@ func (c *CellResult) Verdict() (v Verdict, lo, hi float64, err error) {
 	if c.Identify == nil {
 		return "", 0, 0, fmt.Errorf("cell %s is not of kind %s", c.Label(), KindIdentify)
 	}
-	if lo, hi, err = interval.ClopperPearson(c.Failures, len(c.FinalError), Level); err != nil {
+	if lo, hi, err = stats.ClopperPearson(c.Failures, len(c.FinalError), Level); err != nil {
 		return "", 0, 0, fmt.Errorf("%s: %w", c.Label(), err)
 	}
 	switch risk := c.Identify.Risk; {

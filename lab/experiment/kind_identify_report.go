@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // adjacency says in what neighbouring worlds differ.
@@ -66,9 +66,9 @@ func identifyTable(r *Results) (report.Table, error) {
 		if err != nil {
 			return report.Table{}, fmt.Errorf("report: %w", err)
 		}
-		mean, half := interval.Half(c.FinalStoppingTime, Level)
+		mean, half := stats.Half(c.FinalStoppingTime, Level)
 		average, width := report.Measured(mean, half)
-		q := interval.Quantiles(c.FinalStoppingTime, 0.5, 0.9, 0.95)
+		q := stats.Quantiles(c.FinalStoppingTime, 0.5, 0.9, 0.95)
 		row := []string{
 			playerText(c), symbols(c.Budget), average + " ± " + width, shown(q[0]),
 			shown(q[1]), shown(q[2]),
@@ -194,7 +194,7 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 		YLabel: "stopping time τ", LogX: true, LogY: true,
 		Note: bandNote(m, "budget"),
 	}
-	half := interval.T(m.Runs, Level)
+	half := stats.T(m.Runs, Level)
 	bound := report.Series{Policy: "lower bound", Label: "lower bound"}
 	lo, hi, most, capped := math.Inf(1), math.Inf(-1), 0, false
 	for _, policy := range distinct(r, func(c *CellResult) (string, bool) {

@@ -3,8 +3,8 @@ package experiment
 import (
 	"fmt"
 
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // adjacency says in what neighbouring worlds differ.
@@ -32,11 +32,11 @@ func stoppingTable(r *Results) (report.Table, error) {
 			g.Groups = append(g.Groups, report.Group{Head: fmt.Sprintf("%s, mean %s", c.Instance,
 				shown(c.Stopping.Mean))})
 		}
-		lo, hi, err := interval.ClopperPearson(c.Failures, m.Runs, Level)
+		lo, hi, err := stats.ClopperPearson(c.Failures, m.Runs, Level)
 		if err != nil {
 			return report.Table{}, fmt.Errorf("report: %s: %w", c.Label(), err)
 		}
-		mean, half := interval.Half(c.FinalSamples, Level)
+		mean, half := stats.Half(c.FinalSamples, Level)
 		average, width := report.Measured(mean, half)
 		group := &g.Groups[len(g.Groups)-1]
 		group.Rows = append(group.Rows, []string{

@@ -10,9 +10,9 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/pool"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -153,7 +153,7 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 	if s.free, err = s.play(ctx, privacy.None{}); err != nil {
 		return nil, err
 	}
-	s.answer.Free, _, s.answer.FreeSE = interval.Mean(s.free)
+	s.answer.Free, _, s.answer.FreeSE = stats.Mean(s.free)
 	if !(s.answer.Free > 0) {
 		return fail("without privacy the mean regret is %v: there is no share of it to compare with",
 			s.answer.Free)
@@ -253,21 +253,21 @@ func (s *budgetSearch) probe(ctx context.Context, i int) (BudgetProbe, error) {
 		return BudgetProbe{}, err
 	}
 	p := BudgetProbe{Epsilon: s.answer.Grid[i]}
-	p.Regret, _, _ = interval.Mean(regret)
+	p.Regret, _, _ = stats.Mean(regret)
 	difference := make([]float64, len(regret))
 	for r := range regret {
 		difference[r] = regret[r] - s.free[r]
 	}
 	ratio, se := ratioOfMeans(difference, s.free)
-	p.Ratio, p.Half = ratio, interval.T(len(regret), 0.95)*se
+	p.Ratio, p.Half = ratio, stats.T(len(regret), 0.95)*se
 	// The verdict is on the mean of regret − (1+More)·free, which needs no ratio. As in package
 	// choose, Student's end is believed only where the skewness in the direction that would mislead
 	// is at most √(n/25).
 	for r := range regret {
 		difference[r] = regret[r] - float64((1+s.More)*s.free[r])
 	}
-	mean, sd, se := interval.Mean(difference)
-	half := interval.T(len(regret), 1-s.alpha) * se
+	mean, sd, se := stats.Mean(difference)
+	half := stats.T(len(regret), 1-s.alpha) * se
 	skew := 0.0
 	if sd > 0 {
 		for _, d := range difference {

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -67,12 +67,12 @@ func TestBudgetSearch(t *testing.T) {
 		return out
 	}
 	free := runs("none")
-	if mean, _, _ := interval.Mean(free); mean != a.Free {
+	if mean, _, _ := stats.Mean(free); mean != a.Free {
 		t.Errorf("without privacy %v, an experiment has %v", a.Free, mean)
 	}
 	for _, p := range a.Probes {
 		c := runs(privacy.Pure{Epsilon: p.Epsilon}.String())
-		mean, _, _ := interval.Mean(c)
+		mean, _, _ := stats.Mean(c)
 		if mean != p.Regret || math.Abs(p.Ratio-(mean/a.Free-1)) > 1e-9 {
 			t.Errorf("ε = %v: %+v, an experiment has %v", p.Epsilon, p, mean)
 		}
@@ -81,7 +81,7 @@ func TestBudgetSearch(t *testing.T) {
 		for j := range free {
 			scaled[j] = (1 + q.More) * free[j]
 		}
-		test, err := interval.Paired(c, scaled)
+		test, err := stats.Paired(c, scaled)
 		if err != nil {
 			t.Fatal(err)
 		}

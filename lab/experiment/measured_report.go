@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -73,7 +73,7 @@ func regretTable(r *Results) (report.Comparison, error) {
 			if rows[i].Group != group {
 				continue
 			}
-			q := interval.Quantiles(r.Cells[i].FinalRegret, 0.05, 0.5, 0.95)
+			q := stats.Quantiles(r.Cells[i].FinalRegret, 0.05, 0.5, 0.95)
 			t.Rows = append(t.Rows, report.Row{
 				Instance: symbols(group), Policy: rows[i].Policy, Budget: symbols(rows[i].Budget),
 				Void: void(r, &r.Cells[i]), Unranked: rows[i].Unranked != "", Runs: r.Manifest.Runs,
@@ -153,7 +153,7 @@ func roundsFigure(r *Results, instance, budget string) report.Figure {
 	for i, t := range m.Checkpoints {
 		x[i] = float64(t)
 	}
-	half := interval.T(m.Runs, 0.95)
+	half := stats.T(m.Runs, 0.95)
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if c.Instance != instance || c.Row() != budget && c.Budget != keyed.None {
@@ -222,7 +222,7 @@ func budgetFigure(r *Results, instance, key, symbol string) (report.Figure, bool
 		Subtitle: "at T = " + report.Whole(m.Horizon), XLabel: "budget " + symbol,
 		YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m, "budget"),
 	}
-	half := interval.T(m.Runs, 0.95)
+	half := stats.T(m.Runs, 0.95)
 	lo, hi, most := math.Inf(1), math.Inf(-1), 0
 	for _, policy := range distinct(r, func(c *CellResult) (string, bool) {
 		return c.Policy, c.Instance == instance && c.Budget != keyed.None

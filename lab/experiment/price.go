@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // The price of privacy: what a private cell's regret is above that of its non-private twin, run by
@@ -109,8 +109,8 @@ func (c *CellResult) price(ctx context.Context, dir string, m *Manifest, twin *C
 // mean of (a − ratio·b)/mean(b). Both are NaN where the mean of b is not above 0, and the error
 // is for one pair.
 func ratioOfMeans(a, b []float64) (ratio, se float64) {
-	over, _, _ := interval.Mean(a)
-	under, _, _ := interval.Mean(b)
+	over, _, _ := stats.Mean(a)
+	under, _, _ := stats.Mean(b)
 	if !(under > 0) {
 		return math.NaN(), math.NaN()
 	}
@@ -119,6 +119,6 @@ func ratioOfMeans(a, b []float64) (ratio, se float64) {
 	for i := range a {
 		residual[i] = (a[i] - float64(ratio*b[i])) / under
 	}
-	_, _, se = interval.Mean(residual)
+	_, _, se = stats.Mean(residual)
 	return ratio, se
 }

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // priceTable is the price of privacy at the horizon of each cell that has a non-private twin; ok is
@@ -17,7 +17,7 @@ func priceTable(r *Results) (g report.Table, ok bool) {
 		Title: "Price of privacy at T = " + report.Whole(m.Horizon), Text: 2,
 		Head: []string{"policy", "budget", "difference", "price", "regret at none"},
 	}
-	half, voids := interval.T(m.Runs, Level), false
+	half, voids := stats.T(m.Runs, Level), false
 	// Rows of one instance follow each other, whatever order cells have.
 	for _, instance := range distinct(r, func(c *CellResult) (string, bool) {
 		return c.Instance, c.Twin >= 0
@@ -118,7 +118,7 @@ func differenceFigure(r *Results, instance, policy, key, symbol string) (report.
 		XLabel:   "budget " + symbol, YLabel: "difference of regrets", LogX: true,
 		Note: bandNote(m, "budget"),
 	}
-	half := interval.T(m.Runs, Level)
+	half := stats.T(m.Runs, Level)
 	var order []int // cells, by their budget
 	for {
 		next, at := math.Inf(1), -1
@@ -168,7 +168,7 @@ func priceFigure(r *Results, instance, policy string) report.Figure {
 		XLabel:   "round t", YLabel: "price of privacy", LogX: true,
 		Note: strings.Replace(bandNote(m, "checkpoint"), "means of", "ratios of means over", 1),
 	}
-	half := interval.T(m.Runs, Level)
+	half := stats.T(m.Runs, Level)
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		if c.Instance != instance || c.Policy != policy || c.Twin < 0 {

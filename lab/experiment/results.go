@@ -18,8 +18,8 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/internal/build"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -295,9 +295,9 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 
 // add appends the summary of one checkpoint. It sorts x.
 func (c *Curve) add(x []float64) {
-	mean, sd, se := interval.Mean(x)
+	mean, sd, se := stats.Mean(x)
 	slices.Sort(x)
-	c.append(mean, se, sd, interval.Quantile(x, 0.05), interval.Quantile(x, 0.5), interval.Quantile(x, 0.95))
+	c.append(mean, se, sd, stats.Quantile(x, 0.05), stats.Quantile(x, 0.5), stats.Quantile(x, 0.95))
 }
 
 func (c *Curve) append(mean, se, sd, q05, q50, q95 float64) {

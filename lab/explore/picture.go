@@ -10,9 +10,9 @@ import (
 
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/choose"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/internal/problem"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -124,7 +124,7 @@ func (e *Explorer) Picture(samples [][]float64, runs int) (Picture, error) {
 		Order: []int{}, Verdicts: []choose.Verdict{}, YAML: e.YAML(runs), Command: e.Command(runs)}
 	final := make([][]float64, len(e.cells))
 	column := make([]float64, runs)
-	times := interval.T(max(runs, 2), level95)
+	times := stats.T(max(runs, 2), level95)
 	for i := range e.cells {
 		c := &e.cells[i]
 		l := Line{Policy: c.entry.Name, Label: c.label, Title: c.title, Budget: c.budget.String(),
@@ -134,7 +134,7 @@ func (e *Explorer) Picture(samples [][]float64, runs int) (Picture, error) {
 			for run := range runs {
 				column[run] = samples[i][run*points+k]
 			}
-			mean, _, se := interval.Mean(column)
+			mean, _, se := stats.Mean(column)
 			if k == points-1 {
 				final[i] = slices.Clone(column)
 			}
@@ -144,8 +144,8 @@ func (e *Explorer) Picture(samples [][]float64, runs int) (Picture, error) {
 			}
 			slices.Sort(column)
 			l.Mean, l.Lo, l.Hi = append(l.Mean, mean), append(l.Lo, mean-half), append(l.Hi, mean+half)
-			l.Q05 = append(l.Q05, interval.Quantile(column, 0.05))
-			l.Q95 = append(l.Q95, interval.Quantile(column, 0.95))
+			l.Q05 = append(l.Q05, stats.Quantile(column, 0.05))
+			l.Q95 = append(l.Q95, stats.Quantile(column, 0.95))
 		}
 		p.Lines = append(p.Lines, l)
 	}
@@ -174,8 +174,8 @@ func price(own, twin []float64, times float64) *Price {
 	for i := range own {
 		difference[i] = own[i] - twin[i]
 	}
-	mean, _, se := interval.Mean(difference)
-	base, _, _ := interval.Mean(twin)
+	mean, _, se := stats.Mean(difference)
+	base, _, _ := stats.Mean(twin)
 	p := &Price{Mean: mean}
 	if len(own) > 1 {
 		p.Half = float64(times * se)

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -52,30 +52,30 @@ func placesOf(e *Evidence, name, policy string) []place {
 // linearisation and the degrees of freedom of Welch and Satterthwaite. For runs that share their
 // worlds it is too wide if anything.
 func unpaired(a, b []float64, cells int) (r, lo, hi float64) {
-	ma, _, sa := interval.Mean(a)
-	mb, _, sb := interval.Mean(b)
+	ma, _, sa := stats.Mean(a)
+	mb, _, sb := stats.Mean(b)
 	r = ma / mb
 	va, vb := sa*sa, float64(r*r*sb*sb)
 	if va+vb == 0 { // every run has the same number: there is no spread to speak of
 		return r, r, r
 	}
 	df := (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
-	half := interval.T(1+max(1, int(df)), level(cells)) * math.Sqrt(va+vb) / math.Abs(mb)
+	half := stats.T(1+max(1, int(df)), level(cells)) * math.Sqrt(va+vb) / math.Abs(mb)
 	return r, r - half, r + half
 }
 
 // ratioOfRatios is (a/b)/(c/d) of means over the same runs, with its interval by linearisation.
 func ratioOfRatios(a, b, c, d []float64, cells int) (r, lo, hi float64) {
-	ma, _, _ := interval.Mean(a)
-	mb, _, _ := interval.Mean(b)
-	mc, _, _ := interval.Mean(c)
-	md, _, _ := interval.Mean(d)
+	ma, _, _ := stats.Mean(a)
+	mb, _, _ := stats.Mean(b)
+	mc, _, _ := stats.Mean(c)
+	md, _, _ := stats.Mean(d)
 	r = ma / mb / (mc / md)
 	x := make([]float64, len(a))
 	for i := range a {
 		x[i] = r * (a[i]/ma - b[i]/mb - c[i]/mc + d[i]/md)
 	}
-	_, half := interval.Half(x, level(cells))
+	_, half := stats.Half(x, level(cells))
 	return r, r - half, r + half
 }
 
@@ -92,7 +92,7 @@ func atMost(failures, n int, most float64, cells int, detail string) Finding {
 
 // share is the interval of Clopper and Pearson for a share of n.
 func share(of, n, cells int) (lo, hi float64) {
-	lo, hi, err := interval.ClopperPearson(of, n, level(cells))
+	lo, hi, err := stats.ClopperPearson(of, n, level(cells))
 	need(0, err)
 	return lo, hi
 }
@@ -166,7 +166,7 @@ func near(same, other float64) judgement {
 // roundLine is a cell's mean with its 95 % interval against rounds.
 func roundLine(r *experiment.Results, c *experiment.CellResult, each float64) report.Series {
 	s := report.Series{Policy: c.Policy, Budget: c.Budget, Label: c.Policy}
-	half := interval.T(r.Manifest.Runs, experiment.Level)
+	half := stats.T(r.Manifest.Runs, experiment.Level)
 	for i, t := range r.Manifest.Checkpoints {
 		scale := 1.0
 		if each == 1 { // divided by the round

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // Level is the confidence of every finding, over all cells that a claim speaks of.
@@ -14,15 +14,15 @@ const Level = 0.99
 // linearisation: the variance of a − r·b over the mean of b. cells is how many such ratios a claim
 // looks at: the level is split among them.
 func Ratio(a, b []float64, cells int) (r, lo, hi float64) {
-	ma, _, _ := interval.Mean(a)
-	mb, _, _ := interval.Mean(b)
+	ma, _, _ := stats.Mean(a)
+	mb, _, _ := stats.Mean(b)
 	r = ma / mb
 	d := make([]float64, len(a))
 	for i := range a {
 		d[i] = a[i] - r*b[i]
 	}
-	_, _, se := interval.Mean(d)
-	half := interval.T(len(a), level(cells)) * se / math.Abs(mb)
+	_, _, se := stats.Mean(d)
+	half := stats.T(len(a), level(cells)) * se / math.Abs(mb)
 	return r, r - half, r + half
 }
 
@@ -32,7 +32,7 @@ func Difference(a, b []float64, cells int) (m, lo, hi float64) {
 	for i := range a {
 		d[i] = a[i] - b[i]
 	}
-	m, half := interval.Half(d, level(cells))
+	m, half := stats.Half(d, level(cells))
 	return m, m - half, m + half
 }
 

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -498,7 +498,7 @@ func against(e *Evidence, f report.Figure, x func(place) (float64, bool)) report
 			if !ok || c.Policy != of.policy {
 				continue
 			}
-			m, half := interval.Half(c.FinalRegret, experiment.Level)
+			m, half := stats.Half(c.FinalRegret, experiment.Level)
 			s.X, s.Mean, s.Lo, s.Hi = append(s.X, v), append(s.Mean, m), append(s.Lo, m-half),
 				append(s.Hi, m+half)
 		}
@@ -687,7 +687,7 @@ func overSamples(name, rule string, judge func(c *experiment.CellResult, cells i
 }
 
 func mean(x []float64) float64 {
-	m, _, _ := interval.Mean(x)
+	m, _, _ := stats.Mean(x)
 	return m
 }
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -141,7 +141,7 @@ func publishedPolya() Figure {
 					x := float64(plus - minus)
 					square[i] = x * x
 				}
-				mean, half := interval.Half(square, Level)
+				mean, half := stats.Half(square, Level)
 				return math.Sqrt(mean), math.Sqrt(max(0, mean-half)), math.Sqrt(mean + half)
 			}
 			grid := report.Table{Title: fmt.Sprintf("Noise in the sum of %d users at ε = %v, "+
@@ -267,7 +267,7 @@ func coverage(copies []int) Check {
 		if len(all) < len(copies) {
 			return need(Finding{}, fmt.Errorf("runs is %d, must be at least %d", len(all), len(copies)))
 		}
-		mean, _, _ := interval.Mean(all)
+		mean, _, _ := stats.Mean(all)
 		var sample []float64
 		groups, inside := 0, 0
 		for runs := range slices.Chunk(all, len(copies)) {
@@ -278,7 +278,7 @@ func coverage(copies []int) Check {
 			for i, times := range copies {
 				sample = append(sample, slices.Repeat(runs[i:i+1], times)...)
 			}
-			m, half := interval.Half(sample, 0.95)
+			m, half := stats.Half(sample, 0.95)
 			if math.Abs(m-mean) <= half {
 				inside++
 			}

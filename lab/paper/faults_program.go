@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
@@ -186,7 +186,7 @@ func publishedProgram() Figure {
 				y := under(named[programMeans](e, key(c, b)))
 				q := x.mean / y.mean
 				// whatever their correlation
-				half := interval.T(x.runs, level(len(cells))) * q * (x.se/x.mean + y.se/y.mean)
+				half := stats.T(x.runs, level(len(cells))) * q * (x.se/x.mean + y.se/y.mean)
 				parts = append(parts, judge(q, q-half, q+half, x.runs,
 					fmt.Sprintf("%s: %.0f against %.0f", c.name, x.mean, y.mean)))
 			}
@@ -226,9 +226,9 @@ func publishedProgram() Figure {
 					if err != nil {
 						return nil, err
 					}
-					m, half := interval.Half(r.plays, Level)
-					_, _, se := interval.Mean(r.plays)
-					reported, _, seReported := interval.Mean(r.reported)
+					m, half := stats.Half(r.plays, Level)
+					_, _, se := stats.Mean(r.plays)
+					reported, _, seReported := stats.Mean(r.reported)
 					n.set(key(c, rule.name), programMeans{m, se, reported, seReported,
 						float64(r.wrong), float64(r.never), float64(runs)})
 					group.Rows = append(group.Rows, []string{rule.name, fmt.Sprintf("%.0f", m),

@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -74,7 +74,7 @@ func TestCopiesOfRunsAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	student := distuv.StudentsT{Sigma: 1, Nu: 9}
-	want := 2*student.CDF(interval.T(100, 0.95)*math.Sqrt(9./99)) - 1
+	want := 2*student.CDF(stats.T(100, 0.95)*math.Sqrt(9./99)) - 1
 	// false alarm 6·10⁻⁷
 	if sd := math.Sqrt(want * (1 - want) / 10_000); math.Abs(f.Value-want) > 5*sd {
 		t.Errorf("coverage with ten copies is %v, want %v", f.Value, want)

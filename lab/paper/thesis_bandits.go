@@ -9,9 +9,9 @@ import (
 
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/internal/divergence"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -36,12 +36,12 @@ func (x estimate) half(cells int) float64 {
 	if x.se == 0 || x.runs < 2 {
 		return 0
 	}
-	return interval.T(x.runs, level(cells)) * x.se
+	return stats.T(x.runs, level(cells)) * x.se
 }
 
 // meanOf is the mean of a value over runs.
 func meanOf(x []float64) estimate {
-	m, _, se := interval.Mean(x)
+	m, _, se := stats.Mean(x)
 	return estimate{m, se, len(x)}
 }
 
@@ -125,7 +125,7 @@ func lineOf(r *experiment.Results, c *experiment.CellResult, label string) repor
 		Q50: c.Regret.Q50, Q95: c.Regret.Q95, Mean: c.Regret.Mean}
 	half := 0.0
 	if r.Manifest.Runs > 1 {
-		half = interval.T(r.Manifest.Runs, 0.95)
+		half = stats.T(r.Manifest.Runs, 0.95)
 	}
 	for j, t := range r.Manifest.Checkpoints {
 		s.X = append(s.X, float64(t))
@@ -232,7 +232,7 @@ func thesis52() Figure {
 				for i := range r.Cells {
 					c := &r.Cells[i]
 					f.Series = append(f.Series, lineOf(r, c, c.Policy))
-					m, half := interval.Half(c.FinalRegret, 0.95)
+					m, half := stats.Half(c.FinalRegret, 0.95)
 					if c.Policy == "dp-ucb" {
 						base = m
 					}
@@ -333,7 +333,7 @@ func thesis52() Figure {
 					c := need(e.Cell("episodes", "mu2", "adap-ucb", "epsilon=1"))
 					b := need(upper("thesis-5.3", mu2(), privacy.Pure{Epsilon: 1}, 3.1,
 						float64(r.Manifest.Horizon)))
-					m, half := interval.Half(c.FinalRegret, Level)
+					m, half := stats.Half(c.FinalRegret, Level)
 					return Below(m/b, (m-half)/b, (m+half)/b, 1, len(c.FinalRegret),
 						fmt.Sprintf("the bound is %.0f", b))
 				},
@@ -399,14 +399,14 @@ func thesis53() Figure {
 				if err != nil {
 					return nil, nil, err
 				}
-				plain, _ := interval.Half(base.FinalRegret, 0.95)
+				plain, _ := stats.Half(base.FinalRegret, 0.95)
 				var rows [][]string
 				for _, eps := range grid53 {
 					c, err := e.Cell("epsilon", in.name, "adap-klucb", budget("epsilon", eps))
 					if err != nil {
 						return nil, nil, err
 					}
-					m, half := interval.Half(c.FinalRegret, 0.95)
+					m, half := stats.Half(c.FinalRegret, 0.95)
 					lb, err := bound.BernoulliRegret(in.means, eps)
 					if err != nil {
 						return nil, nil, err
@@ -467,7 +467,7 @@ func thesis53() Figure {
 					for i := range d {
 						d[i] = x[0].FinalRegret[i] + x[2].FinalRegret[i] - 2*x[1].FinalRegret[i]
 					}
-					m, half := interval.Half(d, Level)
+					m, half := stats.Half(d, Level)
 					return Above(m, m-half, m+half, 0, len(d), "")
 				},
 				Why: "There are two regimes, as the theory says; they meet elsewhere. On means " +
@@ -515,7 +515,7 @@ func thesis53() Figure {
 						for _, eps := range grid53 {
 							c := cell(e, in.name, eps)
 							b := lowerTV(in.means, eps) * log
-							m, _, se := interval.Mean(c.FinalRegret)
+							m, _, se := stats.Mean(c.FinalRegret)
 							x := estimate{m / b, se / b, len(c.FinalRegret)}
 							n++
 							least.least(x, cells)

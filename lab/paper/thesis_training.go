@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/train"
 	"github.com/sotto-dp/sotto/noise"
 )
@@ -499,10 +499,10 @@ func areaDifference(a, b audit.Scores, cells int) (d, lo, hi float64) {
 		for i := range side.a {
 			side.a[i] -= side.b[i]
 		}
-		m, _, se := interval.Mean(side.a)
+		m, _, se := stats.Mean(side.a)
 		d, variance = m, variance+se*se
 	}
-	half := interval.T(min(len(a.In), len(a.Out)), level(cells)) * math.Sqrt(variance)
+	half := stats.T(min(len(a.In), len(a.Out)), level(cells)) * math.Sqrt(variance)
 	return d, d - half, d + half
 }
 

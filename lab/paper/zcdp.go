@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -136,7 +136,7 @@ func (p pricing) claims(prefix, section string, decades int, why string) []Claim
 func middle(x []float64, cells int) (m, lo, hi float64) {
 	x = slices.Sorted(slices.Values(x))
 	n := len(x)
-	m = interval.Quantile(x, 0.5)
+	m = stats.Quantile(x, 0.5)
 	// At most k of n values are below the median with probability P(Bin(n, ½) ≤ k).
 	lg := func(k int) float64 { v, _ := math.Lgamma(float64(k) + 1); return v }
 	tail, k := 0.0, 0

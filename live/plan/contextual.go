@@ -11,10 +11,10 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/feature"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -384,8 +384,8 @@ func (p *contextualPlan) row(ctx context.Context, b privacy.Budget, s setting,
 		won = append(won, 1-last/(r.best-r.uniform))
 		firsts = append(firsts, r.first)
 	}
-	row.Won, _, row.WonSE = interval.Mean(won)
-	row.FirstRelease = p.after(interval.Quantiles(firsts, 0.5)[0])
+	row.Won, _, row.WonSE = stats.Mean(won)
+	row.FirstRelease = p.after(stats.Quantiles(firsts, 0.5)[0])
 	for i, t := range at {
 		point := ContextualPoint{Decisions: t}
 		for _, r := range runs {

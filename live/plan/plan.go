@@ -15,9 +15,9 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/pool"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
@@ -448,18 +448,18 @@ func (p *armsPlan) row(ctx context.Context, a liveAsk) (Row, error) {
 			row.Wrong++
 		}
 	}
-	row.FirstRelease = p.after(interval.Quantiles(firsts, 0.5)[0])
-	known := interval.Quantiles(knowns, 0.5, 0.9)
+	row.FirstRelease = p.after(stats.Quantiles(firsts, 0.5)[0])
+	known := stats.Quantiles(knowns, 0.5, 0.9)
 	row.KnownMedian, row.Known90 = p.after(known[0]), p.after(known[1])
 	row.KnownMean, row.KnownSE = math.NaN(), math.NaN()
 	if row.Unknown == 0 {
-		row.KnownMean, _, row.KnownSE = interval.Mean(all)
+		row.KnownMean, _, row.KnownSE = stats.Mean(all)
 	}
-	row.Regret, _, row.RegretSE = interval.Mean(regrets)
-	gap, _, _ := interval.Mean(p.worlds[0].Gaps())
-	most, _, _ := interval.Mean(decisions)
+	row.Regret, _, row.RegretSE = stats.Mean(regrets)
+	gap, _, _ := stats.Mean(p.worlds[0].Gaps())
+	most, _, _ := stats.Mean(decisions)
 	row.Uniform = gap * most
-	row.Releases, _, _ = interval.Mean(releases)
+	row.Releases, _, _ = stats.Mean(releases)
 	if !p.out.Stops {
 		row.Course = p.course(runs)
 	}

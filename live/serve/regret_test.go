@@ -15,8 +15,8 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/interval"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/noise"
@@ -327,7 +327,7 @@ func TestVisitorsRegret(t *testing.T) {
 				name, lost["twin"], lost["sim"], z)
 		}
 		text := func(what string) string {
-			mean, half := interval.Half(lost[what], 0.95)
+			mean, half := stats.Half(lost[what], 0.95)
 			return fmt.Sprintf("%.1f ± %.1f", mean, half)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, text("visitors"), text("sim"), text("twin"))
@@ -373,7 +373,7 @@ func BenchmarkDay(b *testing.B) {
 		want = append(want, simulated(b, v, nil, &key.Fast(1)[0],
 			sim.Delay{Window: rounds, Tick: max(1, rounds/window)}).regret)
 	}
-	mean, sd, _ := interval.Mean(want)
+	mean, sd, _ := stats.Mean(want)
 	b.ReportMetric(regret, "regret")
 	b.ReportMetric(mean, "predicted")
 	b.ReportMetric(sd, "sd")

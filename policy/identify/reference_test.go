@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -157,7 +157,7 @@ func TestExactRulesAreCorrect(t *testing.T) {
 	}
 	for name, b := range build {
 		wrong, total := wrongOf([]float64{0.5, 0.7, 0.3}, b)
-		lo, _, err := interval.ClopperPearson(wrong, runs, 1-2e-6)
+		lo, _, err := stats.ClopperPearson(wrong, runs, 1-2e-6)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestExactRulesAreCorrect(t *testing.T) {
 		p.threshold = constantThreshold(0.02)
 		return p, err
 	})
-	if lo, _, err := interval.ClopperPearson(wrong, runs, 1-2e-6); err != nil || lo <= risk {
+	if lo, _, err := stats.ClopperPearson(wrong, runs, 1-2e-6); err != nil || lo <= risk {
 		t.Errorf("a threshold of 0.02 is not caught: %d wrong answers in %d runs (%v)", wrong, runs, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
@@ -335,7 +335,7 @@ func TestLinPrivCovers(t *testing.T) {
 		runs = 200
 	}
 	above := func(out int) bool {
-		lo, _, err := interval.ClopperPearson(out, runs, 1-2e-6)
+		lo, _, err := stats.ClopperPearson(out, runs, 1-2e-6)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
@@ -436,7 +436,7 @@ func TestLinUCBCovers(t *testing.T) {
 		runs = 200
 	}
 	above := func(out, runs int) bool {
-		lo, _, err := interval.ClopperPearson(out, runs, 1-2e-6)
+		lo, _, err := stats.ClopperPearson(out, runs, 1-2e-6)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -667,7 +667,7 @@ func TestLinUCBLateBatches(t *testing.T) {
 		}
 	}
 	above := func(k int) bool {
-		lo, _, err := interval.ClopperPearson(k, runs, 1-2e-7)
+		lo, _, err := stats.ClopperPearson(k, runs, 1-2e-7)
 		if err != nil {
 			t.Fatal(err)
 		}

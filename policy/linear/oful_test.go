@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -650,7 +650,7 @@ func coverOFUL(t *testing.T, b privacy.Budget, o linear.OFULOptions,
 func TestOFULCovers(t *testing.T) {
 	const risk = 0.1
 	above := func(out, n int) bool {
-		lo, _, err := interval.ClopperPearson(out, n, 1-2e-6)
+		lo, _, err := stats.ClopperPearson(out, n, 1-2e-6)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package interval_test
+package stats_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
-	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/stats"
 )
 
 // near compares with a relative tolerance: the references are printed with 15 digits.
@@ -27,23 +27,23 @@ func near(t *testing.T, what string, got, want, rel float64) {
 }
 
 func TestMean(t *testing.T) {
-	mean, sd, se := interval.Mean([]float64{2, 4, 4, 4, 5, 5, 7, 9})
+	mean, sd, se := stats.Mean([]float64{2, 4, 4, 4, 5, 5, 7, 9})
 	near(t, "mean", mean, 5, 1e-15)
 	near(t, "sd", sd, math.Sqrt(32.0/7), 1e-15)
 	near(t, "se", se, math.Sqrt(32.0/56), 1e-15)
 
 	// The textbook formula Σx² − nx̄² loses every digit here.
-	mean, sd, _ = interval.Mean([]float64{1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16})
+	mean, sd, _ = stats.Mean([]float64{1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16})
 	near(t, "large mean", mean, 1e9+10, 1e-15)
 	near(t, "sd beside a large mean", sd, math.Sqrt(30), 1e-12)
 
-	if mean, sd, se = interval.Mean([]float64{0.1, 0.1, 0.1}); mean != 0.1 || sd != 0 || se != 0 {
+	if mean, sd, se = stats.Mean([]float64{0.1, 0.1, 0.1}); mean != 0.1 || sd != 0 || se != 0 {
 		t.Errorf("constant sample: %v, %v, %v", mean, sd, se)
 	}
-	if mean, sd, _ = interval.Mean([]float64{3}); mean != 3 || !math.IsNaN(sd) {
+	if mean, sd, _ = stats.Mean([]float64{3}); mean != 3 || !math.IsNaN(sd) {
 		t.Errorf("single value: %v, %v", mean, sd)
 	}
-	if mean, _, _ = interval.Mean(nil); !math.IsNaN(mean) {
+	if mean, _, _ = stats.Mean(nil); !math.IsNaN(mean) {
 		t.Errorf("no values: %v", mean)
 	}
 }
@@ -59,20 +59,20 @@ func TestT(t *testing.T) {
 		{20, .95, 2.09302405440831},
 		{100, .95, 1.98421695158642}, {10000, .95, 1.96020126362136}, {20, .99, 2.86093460646498},
 	} {
-		near(t, fmt.Sprintf("T(%d, %v)", c.n, c.level), interval.T(c.n, c.level), c.want, 1e-12)
+		near(t, fmt.Sprintf("T(%d, %v)", c.n, c.level), stats.T(c.n, c.level), c.want, 1e-12)
 	}
-	if !math.IsInf(interval.T(1, .95), 1) || !math.IsInf(interval.T(0, .95), 1) {
+	if !math.IsInf(stats.T(1, .95), 1) || !math.IsInf(stats.T(0, .95), 1) {
 		t.Error("fewer than two values must bound nothing")
 	}
 	for _, level := range []float64{0, 1, -1, math.NaN()} {
-		if !math.IsNaN(interval.T(10, level)) {
+		if !math.IsNaN(stats.T(10, level)) {
 			t.Errorf("T at level %v is not NaN", level)
 		}
 	}
-	mean, half := interval.Half([]float64{1, 2, 3}, .95)
+	mean, half := stats.Half([]float64{1, 2, 3}, .95)
 	near(t, "mean", mean, 2, 0)
 	near(t, "half", half, 4.30265272974946/math.Sqrt(3), 1e-12)
-	if _, half = interval.Half([]float64{1}, .95); !math.IsInf(half, 1) {
+	if _, half = stats.Half([]float64{1}, .95); !math.IsInf(half, 1) {
 		t.Errorf("half width of one value = %v", half)
 	}
 }
@@ -81,21 +81,21 @@ func TestQuantile(t *testing.T) {
 	// R 4.2: quantile(c(3,1,4,1,5,9,2,6), …).
 	x := []float64{3, 1, 4, 1, 5, 9, 2, 6}
 	kept := slices.Clone(x)
-	got := interval.Quantiles(x, 0, .05, .25, .5, .95, 1)
+	got := stats.Quantiles(x, 0, .05, .25, .5, .95, 1)
 	for i, want := range []float64{1, 1, 1.75, 3.5, 7.95, 9} {
 		near(t, "quantile", got[i], want, 1e-14)
 	}
 	if !slices.Equal(x, kept) {
 		t.Error("the sample was changed")
 	}
-	for _, bad := range []float64{interval.Quantile(nil, .5), interval.Quantile(x, 1.1),
-		interval.Quantile(x, math.NaN()),
-		interval.Quantiles([]float64{1, math.NaN()}, 1)[0]} {
+	for _, bad := range []float64{stats.Quantile(nil, .5), stats.Quantile(x, 1.1),
+		stats.Quantile(x, math.NaN()),
+		stats.Quantiles([]float64{1, math.NaN()}, 1)[0]} {
 		if !math.IsNaN(bad) {
 			t.Errorf("quantile = %v, want NaN", bad)
 		}
 	}
-	if q := interval.Quantile([]float64{-math.MaxFloat64, math.MaxFloat64}, .5); q != 0 {
+	if q := stats.Quantile([]float64{-math.MaxFloat64, math.MaxFloat64}, .5); q != 0 {
 		t.Errorf("median of ±max = %v", q)
 	}
 }
@@ -105,7 +105,7 @@ func TestQuantileProperties(t *testing.T) {
 		x := rapid.SliceOfN(rapid.Float64Range(-1e300, 1e300), 1, 30).Draw(t, "x")
 		p := rapid.Float64Range(0, 1).Draw(t, "p")
 		r := rapid.Float64Range(0, 1).Draw(t, "r")
-		q := interval.Quantiles(x, min(p, r), max(p, r))
+		q := stats.Quantiles(x, min(p, r), max(p, r))
 		if !(slices.Min(x) <= q[0] && q[0] <= q[1] && q[1] <= slices.Max(x)) {
 			t.Fatalf("quantiles %v of %v are not monotone inside the range", q, x)
 		}
@@ -121,21 +121,21 @@ func TestPairedAndWelch(t *testing.T) {
 	sleep2 := []float64{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4}
 	for _, c := range []struct {
 		name string
-		test func(a, b []float64) (interval.Test, error)
+		test func(a, b []float64) (stats.Test, error)
 		a, b []float64
-		want interval.Test
+		want stats.Test
 	}{
-		{"paired", interval.Paired, a, b, interval.Test{Statistic: -15.4636632396994, DF: 5,
+		{"paired", stats.Paired, a, b, stats.Test{Statistic: -15.4636632396994, DF: 5,
 			P: 2.05341702669045e-05}},
-		{"welch", interval.Welch, a, b, interval.Test{Statistic: -9.00589077403539,
+		{"welch", stats.Welch, a, b, stats.Test{Statistic: -9.00589077403539,
 			DF: 9.96145795978174, P: 4.22670197061451e-06}},
-		{"unequal n", interval.Welch, []float64{5.1, 4.9, 6.2, 5.7, 6.0, 5.2, 4.4},
+		{"unequal n", stats.Welch, []float64{5.1, 4.9, 6.2, 5.7, 6.0, 5.2, 4.4},
 			[]float64{5.0, 5.3, 6.1, 5.5},
-			interval.Test{Statistic: -0.351441884861267, DF: 8.20773431598427, P: 0.734108604923958}},
-		{"sleep paired", interval.Paired, sleep1, sleep2,
-			interval.Test{Statistic: -4.06212768338204, DF: 9, P: 0.00283289019738427}},
-		{"sleep welch", interval.Welch, sleep1, sleep2,
-			interval.Test{Statistic: -1.86081346748685, DF: 17.7764735161785, P: 0.0793941401873582}},
+			stats.Test{Statistic: -0.351441884861267, DF: 8.20773431598427, P: 0.734108604923958}},
+		{"sleep paired", stats.Paired, sleep1, sleep2,
+			stats.Test{Statistic: -4.06212768338204, DF: 9, P: 0.00283289019738427}},
+		{"sleep welch", stats.Welch, sleep1, sleep2,
+			stats.Test{Statistic: -1.86081346748685, DF: 17.7764735161785, P: 0.0793941401873582}},
 	} {
 		got, err := c.test(c.a, c.b)
 		if err != nil {
@@ -152,12 +152,12 @@ func TestPairedAndWelch(t *testing.T) {
 func TestSmallP(t *testing.T) {
 	// Differences 30·s/√n + z with mean(z) = 0 and se(z) = s/√n.
 	z := []float64{-5, -3, -1, 1, 3, 5}
-	_, _, se := interval.Mean(z)
+	_, _, se := stats.Mean(z)
 	d := make([]float64, len(z))
 	for i := range z {
 		d[i] = z[i] + 30*se
 	}
-	got, err := interval.Paired(d, make([]float64, len(d)))
+	got, err := stats.Paired(d, make([]float64, len(d)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,18 +169,18 @@ func TestZeroVariance(t *testing.T) {
 	shifted := []float64{2, 3, 5}
 	for _, c := range []struct {
 		name string
-		test func(a, b []float64) (interval.Test, error)
+		test func(a, b []float64) (stats.Test, error)
 		a, b []float64
 		p    float64
 	}{
-		{"paired, same", interval.Paired, x, x, 1},
-		{"paired, shifted", interval.Paired, x, shifted, 0.25},
-		{"paired, two shifted", interval.Paired, x[:2], shifted[:2], 0.5},
-		{"paired, shifted but for rounding", interval.Paired, []float64{0.1 + 0.2, 0.3, 0.3},
+		{"paired, same", stats.Paired, x, x, 1},
+		{"paired, shifted", stats.Paired, x, shifted, 0.25},
+		{"paired, two shifted", stats.Paired, x[:2], shifted[:2], 0.5},
+		{"paired, shifted but for rounding", stats.Paired, []float64{0.1 + 0.2, 0.3, 0.3},
 			[]float64{0.2, 0.2, 0.3 - 0.1}, 0.25},
-		{"paired, same but for rounding", interval.Paired, []float64{0.1 + 0.2, 0.3}, []float64{0.3, 0.3}, 1},
-		{"welch, same constants", interval.Welch, []float64{3, 3}, []float64{3, 3, 3}, 1},
-		{"welch, other constants", interval.Welch, []float64{3, 3}, []float64{4, 4, 4}, 0},
+		{"paired, same but for rounding", stats.Paired, []float64{0.1 + 0.2, 0.3}, []float64{0.3, 0.3}, 1},
+		{"welch, same constants", stats.Welch, []float64{3, 3}, []float64{3, 3, 3}, 1},
+		{"welch, other constants", stats.Welch, []float64{3, 3}, []float64{4, 4, 4}, 0},
 	} {
 		got, err := c.test(c.a, c.b)
 		if err != nil || got.P != c.p || math.IsNaN(got.Statistic) || math.IsNaN(got.DF) {
@@ -188,7 +188,7 @@ func TestZeroVariance(t *testing.T) {
 		}
 	}
 	// One sample without spread leaves the other's degrees of freedom.
-	got, err := interval.Welch([]float64{3, 3, 3}, x)
+	got, err := stats.Welch([]float64{3, 3, 3}, x)
 	if err != nil || got.DF != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -200,17 +200,17 @@ func TestBadSamples(t *testing.T) {
 		a, b []float64
 		want string
 	}{
-		{good, []float64{1}, "interval: sample b has 1 values, must be at least 2"},
-		{[]float64{1, math.NaN(), 2}, good, "interval: sample a[1] is NaN, must be finite and at " +
+		{good, []float64{1}, "stats: sample b has 1 values, must be at least 2"},
+		{[]float64{1, math.NaN(), 2}, good, "stats: sample a[1] is NaN, must be finite and at " +
 			"most 1e150 in size"},
-		{good, []float64{1, 2, math.Inf(-1)}, "interval: sample b[2] is -Inf, must be finite and " +
+		{good, []float64{1, 2, math.Inf(-1)}, "stats: sample b[2] is -Inf, must be finite and " +
 			"at most 1e150 in size"},
 	} {
-		if _, err := interval.Welch(c.a, c.b); err == nil || err.Error() != c.want {
+		if _, err := stats.Welch(c.a, c.b); err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
-	if _, err := interval.Paired(good, good[:2]); err == nil {
+	if _, err := stats.Paired(good, good[:2]); err == nil {
 		t.Error("paired samples of different lengths passed")
 	}
 }
@@ -221,7 +221,7 @@ func TestTTestProperties(t *testing.T) {
 		values := rapid.Float64Range(-100, 100)
 		a := rapid.SliceOfN(values, 2, 12).Draw(t, "a")
 		b := rapid.SliceOfN(values, len(a), len(a)).Draw(t, "b")
-		for _, f := range []func(a, b []float64) (interval.Test, error){interval.Paired, interval.Welch} {
+		for _, f := range []func(a, b []float64) (stats.Test, error){stats.Paired, stats.Welch} {
 			ab, err := f(a, b)
 			if err != nil {
 				t.Fatal(err)
@@ -242,7 +242,7 @@ func TestHolm(t *testing.T) {
 		{[]float64{.5}, []float64{.5}},
 		{nil, nil},
 	} {
-		got, err := interval.Holm(c.p)
+		got, err := stats.Holm(c.p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestHolm(t *testing.T) {
 		}
 	}
 	for _, bad := range []float64{-.1, 1.1, math.NaN()} {
-		if _, err := interval.Holm([]float64{.5, bad}); err == nil {
+		if _, err := stats.Holm([]float64{.5, bad}); err == nil {
 			t.Errorf("p = %v passed", bad)
 		}
 	}
@@ -260,7 +260,7 @@ func TestHolm(t *testing.T) {
 func TestHolmProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := rapid.SliceOf(rapid.Float64Range(0, 1)).Draw(t, "p")
-		adjusted, err := interval.Holm(p)
+		adjusted, err := stats.Holm(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestClopperPearson(t *testing.T) {
 		{500, 1000, .95, 0.468549172971792, 0.531450827028208},
 		{81, 263, .95, 0.252736745585271, 0.367621922601351},
 	} {
-		lo, hi, err := interval.ClopperPearson(c.s, c.n, c.level)
+		lo, hi, err := stats.ClopperPearson(c.s, c.n, c.level)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +301,7 @@ func TestClopperPearson(t *testing.T) {
 		s, n  int
 		level float64
 	}{{0, 0, .95}, {-1, 5, .95}, {6, 5, .95}, {1, 5, 0}, {1, 5, 1}, {1, 5, math.NaN()}} {
-		if _, _, err := interval.ClopperPearson(c.s, c.n, c.level); err == nil {
+		if _, _, err := stats.ClopperPearson(c.s, c.n, c.level); err == nil {
 			t.Errorf("ClopperPearson(%d, %d, %v) passed", c.s, c.n, c.level)
 		}
 	}
@@ -314,7 +314,7 @@ func TestClopperPearsonCoverage(t *testing.T) {
 	for _, p := range []float64{.001, .01, .1, .3, .5, .77, .999} {
 		covered := 0.0
 		for s := range n + 1 {
-			lo, hi, err := interval.ClopperPearson(s, n, level)
+			lo, hi, err := stats.ClopperPearson(s, n, level)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,7 +341,7 @@ func TestStudentCoverage(t *testing.T) {
 		for i := range x {
 			x[i] = 7 + 3*r.NormFloat64()
 		}
-		if mean, half := interval.Half(x, level); math.Abs(mean-7) <= half {
+		if mean, half := stats.Half(x, level); math.Abs(mean-7) <= half {
 			covered++
 		}
 	}
@@ -368,13 +368,13 @@ func TestFamilywiseError(t *testing.T) {
 		best := draw(20, 1)
 		p := make([]float64, 3)
 		for i := range p {
-			test, err := interval.Welch(draw(20, float64(1+i)), best)
+			test, err := stats.Welch(draw(20, float64(1+i)), best)
 			if err != nil {
 				t.Fatal(err)
 			}
 			p[i] = test.P
 		}
-		adjusted, err := interval.Holm(p)
+		adjusted, err := stats.Holm(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +389,7 @@ func TestFamilywiseError(t *testing.T) {
 }
 
 func ExampleHolm() {
-	adjusted, err := interval.Holm([]float64{.01, .04, .03, .005})
+	adjusted, err := stats.Holm([]float64{.01, .04, .03, .005})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -400,7 +400,7 @@ func ExampleHolm() {
 
 func ExamplePaired() {
 	// The same four worlds, played by two policies.
-	test, err := interval.Paired([]float64{10, 12, 9, 11}, []float64{13, 14, 13, 14})
+	test, err := stats.Paired([]float64{10, 12, 9, 11}, []float64{13, 14, 13, 14})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -410,7 +410,7 @@ func ExamplePaired() {
 }
 
 func ExampleHalf() {
-	mean, half := interval.Half([]float64{1909, 1875, 1990, 1850}, .95)
+	mean, half := stats.Half([]float64{1909, 1875, 1990, 1850}, .95)
 	fmt.Printf("%.0f ± %.0f\n", mean, half)
 	// Output: 1906 ± 97
 }
@@ -420,7 +420,7 @@ func TestClopperPearsonAtExtremeLevels(t *testing.T) {
 	for _, n := range []int{1, 7, 300, 1_000_000} {
 		for _, k := range []int{0, 1, n / 3, n / 2, n - 1, n} {
 			for _, tail := range []float64{0.025, 1e-6, 1e-9, 1e-12} {
-				lo, hi, err := interval.ClopperPearson(k, n, 1-2*tail)
+				lo, hi, err := stats.ClopperPearson(k, n, 1-2*tail)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -450,22 +450,22 @@ func TestTestsWithoutSpread(t *testing.T) {
 	zero := []float64{0, 0, 0}
 	for _, c := range []struct {
 		name string
-		test func(a, b []float64) (interval.Test, error)
+		test func(a, b []float64) (stats.Test, error)
 		a, b []float64
-		want interval.Test
+		want stats.Test
 	}{
-		{"paired, all zero", interval.Paired, zero, zero, interval.Test{Statistic: 0, DF: 2, P: 1}},
-		{"paired, same", interval.Paired, []float64{1, 2, 4, 5}, []float64{1, 2, 4, 5},
-			interval.Test{Statistic: 0, DF: 3, P: 1}},
-		{"paired, one more", interval.Paired, []float64{2, 3, 5, 6}, []float64{1, 2, 4, 5},
-			interval.Test{Statistic: math.Inf(1), DF: 3, P: 0.125}},
+		{"paired, all zero", stats.Paired, zero, zero, stats.Test{Statistic: 0, DF: 2, P: 1}},
+		{"paired, same", stats.Paired, []float64{1, 2, 4, 5}, []float64{1, 2, 4, 5},
+			stats.Test{Statistic: 0, DF: 3, P: 1}},
+		{"paired, one more", stats.Paired, []float64{2, 3, 5, 6}, []float64{1, 2, 4, 5},
+			stats.Test{Statistic: math.Inf(1), DF: 3, P: 0.125}},
 		// The spread, some 10^-8, is below what sums of numbers of 10^6 round away (10^-6), and
 		// the mean is not.
-		{"paired, spread of rounding", interval.Paired, []float64{1e6 + 1, 1e6 + 1, 1e6 + 1 + 1e-8},
+		{"paired, spread of rounding", stats.Paired, []float64{1e6 + 1, 1e6 + 1, 1e6 + 1 + 1e-8},
 			[]float64{1e6, 1e6, 1e6},
-			interval.Test{Statistic: math.Inf(1), DF: 2, P: 0.25}},
-		{"welch, both constant", interval.Welch, []float64{3, 3}, []float64{4, 4, 4, 4},
-			interval.Test{Statistic: math.Inf(-1), DF: 4, P: 0}},
+			stats.Test{Statistic: math.Inf(1), DF: 2, P: 0.25}},
+		{"welch, both constant", stats.Welch, []float64{3, 3}, []float64{4, 4, 4, 4},
+			stats.Test{Statistic: math.Inf(-1), DF: 4, P: 0}},
 	} {
 		if got, err := c.test(c.a, c.b); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
@@ -473,23 +473,23 @@ func TestTestsWithoutSpread(t *testing.T) {
 	}
 	// Small numbers may have a small spread: differences of 1, 2 and 3·10^-15 have mean 2 and
 	// standard error 1/√3, t = 2√3.
-	got, err := interval.Paired([]float64{1e-15, 2e-15, 3e-15}, zero)
+	got, err := stats.Paired([]float64{1e-15, 2e-15, 3e-15}, zero)
 	if err != nil || math.Abs(got.Statistic-2*math.Sqrt(3)) > 1e-12 || got.DF != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// The largest values that are allowed.
-	if _, err := interval.Welch([]float64{1e150, -1e150}, []float64{0, 1}); err != nil {
+	if _, err := stats.Welch([]float64{1e150, -1e150}, []float64{0, 1}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestEdgesOfLevelsAndSamples(t *testing.T) {
 	for _, level := range []float64{0, 1, -1, 2, math.NaN()} {
-		if _, half := interval.Half([]float64{1}, level); !math.IsNaN(half) {
+		if _, half := stats.Half([]float64{1}, level); !math.IsNaN(half) {
 			t.Errorf("one value at level %v: ±%v", level, half)
 		}
 	}
-	if q := interval.Quantiles(nil, 0.5); len(q) != 1 || !math.IsNaN(q[0]) {
+	if q := stats.Quantiles(nil, 0.5); len(q) != 1 || !math.IsNaN(q[0]) {
 		t.Errorf("quantile of nothing: %v", q)
 	}
 }

@@ -1,4 +1,4 @@
-package interval
+package stats
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ type Test struct {
 // infinite statistic would call that certain.
 func Paired(a, b []float64) (Test, error) {
 	if len(a) != len(b) {
-		return Test{}, fmt.Errorf("interval: paired samples of %d and %d values: lengths must be "+
+		return Test{}, fmt.Errorf("stats: paired samples of %d and %d values: lengths must be "+
 			"equal", len(a), len(b))
 	}
 	if err := check("a", a); err != nil {
@@ -92,11 +92,11 @@ func student(estimate, se, df float64) Test {
 // check refuses samples that no t test can use.
 func check(name string, x []float64) error {
 	if len(x) < 2 {
-		return fmt.Errorf("interval: sample %s has %d values, must be at least 2", name, len(x))
+		return fmt.Errorf("stats: sample %s has %d values, must be at least 2", name, len(x))
 	}
 	for i, v := range x {
 		if !(math.Abs(v) <= 1e150) { // its square must stay finite
-			return fmt.Errorf("interval: sample %s[%d] is %v, must be finite and at most 1e150 in "+
+			return fmt.Errorf("stats: sample %s[%d] is %v, must be finite and at most 1e150 in "+
 				"size", name, i, v)
 		}
 	}
@@ -111,7 +111,7 @@ func Holm(p []float64) ([]float64, error) {
 	order := make([]int, len(p))
 	for i, v := range p {
 		if !(v >= 0 && v <= 1) {
-			return nil, fmt.Errorf("interval: p[%d] is %v, must be in [0, 1]", i, v)
+			return nil, fmt.Errorf("stats: p[%d] is %v, must be in [0, 1]", i, v)
 		}
 		order[i] = i
 	}

@@ -1,8 +1,8 @@
-// Package interval holds the confidence intervals and tests that results are reported with: Student
+// Package stats holds the confidence intervals and tests that results are reported with: Student
 // intervals of a mean, sample quantiles, paired and Welch t tests, Holm's correction, and the exact
 // interval of a proportion. Every function is deterministic, takes its data in the given order, and
 // changes none of it.
-package interval
+package stats
 
 import (
 	"fmt"
@@ -66,11 +66,11 @@ func Half(x []float64, level float64) (mean, half float64) {
 func ClopperPearson(successes, n int, level float64) (lo, hi float64, err error) {
 	switch {
 	case n < 1:
-		return 0, 0, fmt.Errorf("interval: n is %d, must be at least 1", n)
+		return 0, 0, fmt.Errorf("stats: n is %d, must be at least 1", n)
 	case successes < 0 || successes > n:
-		return 0, 0, fmt.Errorf("interval: successes is %d, must be in [0, n] = [0, %d]", successes, n)
+		return 0, 0, fmt.Errorf("stats: successes is %d, must be in [0, n] = [0, %d]", successes, n)
 	case !(level > 0 && level < 1):
-		return 0, 0, fmt.Errorf("interval: level is %v, must be in (0, 1)", level)
+		return 0, 0, fmt.Errorf("stats: level is %v, must be in (0, 1)", level)
 	}
 	tail := (1 - level) / 2
 	s, f := float64(successes), float64(n-successes)
