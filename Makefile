@@ -49,7 +49,7 @@ cover:
 	go tool cover -func out/cover.txt | tail -n 1
 
 # Mutation testing, by hand, since it takes up to an hour: make mutate PKG=privacy (or noise, release,
-# secagg, stopping, internal/divergence, internal/stats). It ends with an error if a mutant lives that
+# secagg, trial/stopping, internal/divergence, internal/stats). It ends with an error if a mutant lives that
 # testdata/mutants.txt does not name, or if one that is named there does not live.
 mutate:
 	@test -n "$(PKG)" || { echo 'usage: make mutate PKG=privacy' >&2; exit 2; }

@@ -17,6 +17,7 @@ import (
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
@@ -344,14 +345,14 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 		}
 		worst := ""
 		if a.Risk > 0 {
-			worst = fmt.Sprintf("\t%s ± %s", report.Short(r.Worst), report.Short(r.WorstHalf))
+			worst = fmt.Sprintf("\t%s ± %s", words.Short(r.Worst), words.Short(r.WorstHalf))
 			if r.WorstHeavy {
 				worst += " !"
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%s\t%s%s\t%d\t%s\t%s\n", tier, r.Policy,
-			report.Short(r.Mean), report.Short(r.Half), heavy, ratio,
-			report.Short(r.Median), report.Short(r.Q95), report.Short(r.Q99), report.Short(r.Max),
+			words.Short(r.Mean), words.Short(r.Half), heavy, ratio,
+			words.Short(r.Median), words.Short(r.Q95), words.Short(r.Q99), words.Short(r.Max),
 			worst, r.Runs, horizon, r.Guarantee)
 	}
 	for i, r := range a.Rows {
@@ -407,21 +408,21 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 		fmt.Fprintln(&b, "Stopped by --time.")
 	}
 	fmt.Fprintf(&b, "Regret is %s. Playing all arms equally often, without looking at a reward, "+
-		"has %s.\n", a.Regret, report.Short(a.EqualSplit))
+		"has %s.\n", a.Regret, words.Short(a.EqualSplit))
 	if a.Refused != "" {
 		fmt.Fprintf(&b, "\nnothing is recommended: %s\n", a.Refused)
 		_, err := io.WriteString(out, b.String())
 		return err
 	}
 	use := a.Use()
-	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, report.Short(use.Mean), report.Short(use.Half))
+	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, words.Short(use.Mean), words.Short(use.Half))
 	if a.Risk > 0 {
-		fmt.Fprintf(&b, ", %s ± %s in the worst %.4g %% of runs", report.Short(use.Worst),
-			report.Short(use.WorstHalf), 100*(1-a.Risk))
+		fmt.Fprintf(&b, ", %s ± %s in the worst %.4g %% of runs", words.Short(use.Worst),
+			words.Short(use.WorstHalf), 100*(1-a.Risk))
 	}
 	if worse := a.Against(choose.Better); len(worse) > 0 && a.ByRisk {
 		fmt.Fprintf(&b, "; %s, the best of those that are worse there, has %s", worse[0].Policy,
-			report.Short(worse[0].Worst))
+			words.Short(worse[0].Worst))
 	} else if len(worse) > 0 && use.Mean > 0 {
 		fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much",
 			worse[0].Policy, worse[0].Ratio)

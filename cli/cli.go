@@ -24,8 +24,8 @@ import (
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/secagg/transport"
-	"github.com/sotto-dp/sotto/stopping"
 	"github.com/sotto-dp/sotto/trial"
+	"github.com/sotto-dp/sotto/trial/stopping"
 )
 
 // An Option changes the program.

@@ -14,6 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/build"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/live/decl"
 )
@@ -128,8 +129,8 @@ func (c *validateCommand) Run(s streams) error {
 		return printJSON(s, out)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, report.Several(len(plan.Cells), "cell"),
-		report.Several(int(plan.Spec.Runs), "run"), plan.Length())
+	fmt.Fprintf(&b, "%s: %s of %s, %s\n", plan.Spec.Name, words.Several(len(plan.Cells), "cell"),
+		words.Several(int(plan.Spec.Runs), "run"), plan.Length())
 	for i := range plan.Cells {
 		fmt.Fprintln(&b, " ", plan.Cells[i].Label())
 	}
@@ -181,7 +182,7 @@ func (c *validateCommand) contextual(s streams, x *decl.Experiment, out liveJSON
 	_, err = fmt.Fprintf(s.out, "%s: a live experiment with contexts, of %s a decision at most\n "+
 		" guarantee: %s\n"+
 		"  price: %s for learning, %v in all\n  vectors: %d components, blocks divided by %.4g\n", x.Name,
-		report.Several(x.Contextual.MaxActions(), "action"), out.Guarantee, out.Budget, x.Total(),
+		words.Several(x.Contextual.MaxActions(), "action"), out.Guarantee, out.Budget, x.Total(),
 		out.Dim, out.Norm)
 	return err
 }
@@ -217,7 +218,7 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 	}
 	_, err = fmt.Fprintf(s.out, "%s: a live experiment of %d arms\n  guarantee: %s\n  price: %s, %s of %s "+
 		"to a %s\n  queue: %s gets %s what it asks for, the oldest decisions first\n", x.Name, len(x.Arms),
-		out.Guarantee, out.Budget, report.Several(out.Assignments, "assignment"), out.Each,
+		out.Guarantee, out.Budget, words.Several(out.Assignments, "assignment"), out.Each,
 		out.Unit, out.Policy,
 		out.Take)
 	if err == nil && proposed {

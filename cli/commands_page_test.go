@@ -186,7 +186,7 @@ func parses(t *testing.T, line string) {
 		line = after
 	}
 	line, _, _ = strings.Cut(line, " > ")
-	args := words(line)
+	args := wordsOf(line)
 	if args[0] != "sotto" {
 		t.Errorf("the example %q is none of sotto", line)
 		return
@@ -200,8 +200,8 @@ func parses(t *testing.T, line string) {
 	}
 }
 
-// words cuts a line as a shell does, as far as examples need it: at spaces outside single quotes.
-func words(line string) []string {
+// wordsOf cuts a line as a shell does, as far as examples need it: at spaces outside single quotes.
+func wordsOf(line string) []string {
 	var out []string
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {

@@ -59,7 +59,7 @@ func TestDocs(t *testing.T) {
 				for i, c := range s.commands {
 					commands++
 					var out bytes.Buffer
-					code := run(context.Background(), words(c.text)[1:],
+					code := run(context.Background(), wordsOf(c.text)[1:],
 						streams{in: strings.NewReader(""), out: &out, err: &out})
 					want := exitOK
 					if i == len(s.commands)-1 {

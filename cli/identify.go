@@ -14,10 +14,11 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/bandit"
-	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -334,7 +335,7 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 		fmt.Fprintln(w, "answer\tnone")
 	}
 	fmt.Fprintf(w, "plays\t%d\n", r.Tau)
-	fmt.Fprintf(w, "adaptivity\t%s of plays\n", report.Counted(r.Batches, "batch", "batches"))
+	fmt.Fprintf(w, "adaptivity\t%s of plays\n", words.Counted(r.Batches, "batch", "batches"))
 	what := "of these means"
 	if means == nil {
 		for _, m := range r.Means {
@@ -355,7 +356,7 @@ func printTrial(out io.Writer, rule trial.Rule, names []string, world string, me
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintf(w, "arm\tplays\tshare\t%s\t95 %% interval\t95 %% difference\n", head)
-	table, differences := limit.Table{Arms: len(names), Lo: lo, Hi: hi}, trialDifferences(r, lo, hi)
+	table, differences := interval.Table{Arms: len(names), Lo: lo, Hi: hi}, trialDifferences(r, lo, hi)
 	for a, name := range names {
 		mean := "–"
 		if m := r.Means[a]; m.N > 0 {

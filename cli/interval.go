@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	limit "github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/trial"
 )
 
@@ -17,7 +17,7 @@ const differenceNote = "95 % difference: of the arm's mean less that of the answ
 // mean if there is none.
 func trialDifferences(r trial.Result, lo, hi float64) []*[2]float64 {
 	from := r.Answer
-	sums := make([]limit.Sums, len(r.Means))
+	sums := make([]interval.Sums, len(r.Means))
 	for a, m := range r.Means {
 		sums[a] = m.Released
 		if r.Answer < 0 && m.N > 0 && (from < 0 || m.Value > r.Means[from].Value) {
@@ -25,7 +25,7 @@ func trialDifferences(r trial.Result, lo, hi float64) []*[2]float64 {
 		}
 	}
 	out := make([]*[2]float64, len(sums))
-	table := limit.Table{Arms: len(sums), Lo: lo, Hi: hi}
+	table := interval.Table{Arms: len(sums), Lo: lo, Hi: hi}
 	for a := range sums {
 		if a != from && from >= 0 {
 			out[a] = table.Difference(sums[a], sums[from])

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strconv"
 
-	limit "github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/lab/paper"
 	"github.com/sotto-dp/sotto/logged"
-	"github.com/sotto-dp/sotto/stopping"
 	"github.com/sotto-dp/sotto/trial"
+	"github.com/sotto-dp/sotto/trial/stopping"
 )
 
 // Results as programs read them. They say what the texts say: of real data nothing but what was
@@ -157,7 +157,7 @@ func trialOf(rule trial.Rule, names []string, means []float64, r trial.Result, l
 		out.Answer = &names[r.Answer]
 	}
 	of, differences := means, trialDifferences(r, lo, hi)
-	table := limit.Table{Arms: len(names), Lo: lo, Hi: hi}
+	table := interval.Table{Arms: len(names), Lo: lo, Hi: hi}
 	for a, name := range names {
 		m := r.Means[a]
 		x := math.NaN()

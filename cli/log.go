@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/cli/flags"
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/logged"
 )
@@ -81,7 +81,7 @@ func tellOf(s streams, path string, log logged.Summary) {
 	if log.Skipped > 0 {
 		fmt.Fprintf(s.err, "warning: %s: %s of %d without a reward left out: this number is not "+
 			"private, nor is whose reward is missing\n",
-			path, report.Counted(log.Skipped, "row", "rows"), log.Rows)
+			path, words.Counted(log.Skipped, "row", "rows"), log.Rows)
 	}
 }
 
@@ -93,10 +93,10 @@ func dataLine(log logged.Summary, f logged.Format, mean string) string {
 	}
 	if f.User == "" {
 		return fmt.Sprintf("%s, %s; the guarantee is for each row: it takes every row for "+
-			"another person's", report.Counted(log.Rows-log.Skipped, "row", "rows"), order)
+			"another person's", words.Counted(log.Rows-log.Skipped, "row", "rows"), order)
 	}
 	return fmt.Sprintf("%s, %s; the guarantee is for each person, who contributes %s",
-		report.Counted(log.People, "person", "people"), order, mean)
+		words.Counted(log.People, "person", "people"), order, mean)
 }
 
 // logTexts are help texts that are too long for their flags.

@@ -59,7 +59,7 @@ func TestOutsideModule(t *testing.T) {
 		"audit policy":  {`private-commit rounds=4 +not refuted`},
 	}
 	for _, m := range regexp.MustCompile(`(?m)^    mine (.*)$`).FindAllStringSubmatch(string(page), -1) {
-		out, errs, code := run(words(m[1])...)
+		out, errs, code := run(wordsOf(m[1])...)
 		if code != exitOK {
 			t.Errorf("mine %s: exit code %d: %s", m[1], code, errs)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/trial"
 )
 
@@ -86,7 +87,7 @@ func (c *planTrial) config(s streams) (trial.PlanConfig, error) {
 	cfg.Rule, cfg.Params = e.Name, params
 	from := time.Now()
 	cfg.Progress = func(r trial.PlanRow) {
-		fmt.Fprintf(s.err, "%s  %s  [%s]\n", r.Budget(), report.Several(cfg.Runs, "run"),
+		fmt.Fprintf(s.err, "%s  %s  [%s]\n", r.Budget(), words.Several(cfg.Runs, "run"),
 			time.Since(from).Round(100*time.Millisecond))
 	}
 	return cfg, nil

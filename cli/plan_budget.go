@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -119,7 +120,7 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 		world = append(world[:120], '…')
 	}
 	fmt.Fprintf(s.out, "%s, %s, T = %d, %s at each ε\n\n", string(world), a.Policy, q.Horizon,
-		report.Several(int(q.Runs), "run"))
+		words.Several(int(q.Runs), "run"))
 	w := report.NewColumns(s.out)
 	fmt.Fprintln(w, "budget\tregret\tmore than without privacy\tless than "+share)
 	for _, p := range ordered(a) {
@@ -130,10 +131,10 @@ func printBudget(s streams, q experiment.BudgetSearch, a *experiment.BudgetAnswe
 		case p.Greater:
 			verdict = "no"
 		}
-		fmt.Fprintf(w, "ε=%.4g\t%s\t%+.1f ± %.1f %%\t%s\n", p.Epsilon, report.Short(p.Regret), 100*p.Ratio,
+		fmt.Fprintf(w, "ε=%.4g\t%s\t%+.1f ± %.1f %%\t%s\n", p.Epsilon, words.Short(p.Regret), 100*p.Ratio,
 			100*p.Half, verdict)
 	}
-	fmt.Fprintf(w, "none\t%s ± %s\t\t\n", report.Short(a.Free), report.Short(2*a.FreeSE))
+	fmt.Fprintf(w, "none\t%s ± %s\t\t\n", words.Short(a.Free), words.Short(2*a.FreeSE))
 	if err := w.Flush(); err != nil {
 		return err
 	}

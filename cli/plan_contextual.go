@@ -11,6 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/live/plan"
 )
 
@@ -38,10 +39,10 @@ func (c *planLive) contextual(ctx context.Context, s streams, q plan.Request) er
 
 func printContextual(out io.Writer, q plan.Request, f *plan.ContextualForecast) error {
 	fmt.Fprintf(out, "%s: %s, d = %d, %s; a uniform choice earns %.4g a decision, the best one %.4g\n",
-		q.Live.Name, f.Policy, f.Dim, report.Several(f.Actions, "action"), f.Uniform, f.Best)
+		q.Live.Name, f.Policy, f.Dim, words.Several(f.Actions, "action"), f.Uniform, f.Best)
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
-		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
-		report.Several(f.Runs, "run"))
+		words.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
+		words.Several(f.Runs, "run"))
 	w := report.NewColumns(out)
 	line := func(name string, r plan.ContextualRow) {
 		enough := "–"
@@ -101,7 +102,7 @@ func printWon(out io.Writer, f *plan.ContextualForecast) error {
 	var at []int
 	for i := (n - 1) % 5; i < n; i += 5 {
 		at = append(at, i)
-		fmt.Fprint(w, "\t"+report.Short(float64(f.Plain.Course[i].Decisions)))
+		fmt.Fprint(w, "\t"+words.Short(float64(f.Plain.Course[i].Decisions)))
 	}
 	fmt.Fprintln(w)
 	for _, r := range rows {
@@ -122,7 +123,7 @@ func printWon(out io.Writer, f *plan.ContextualForecast) error {
 // twoDigits is a number of decisions to two digits.
 func twoDigits(n int) string {
 	x, _ := strconv.ParseFloat(strconv.FormatFloat(float64(n), 'g', 2, 64), 64) // it is a number
-	return report.Short(x)
+	return words.Short(x)
 }
 
 // share is a share in percent, – if there is none.

@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/plan"
 	"github.com/sotto-dp/sotto/privacy"
@@ -160,8 +161,8 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 	rows := append(append([]plan.Row{}, f.Rows...), f.Plain)
 	fmt.Fprintf(out, "%s: %s, %s\n", q.Live.Name, f.Policy, f.Arms)
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
-		report.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
-		report.Several(f.Runs, "run"))
+		words.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
+		words.Several(f.Runs, "run"))
 	w := report.NewColumns(out)
 	known := "leader known\t90 %\tnot known"
 	if f.Stops {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/trial"
 )
 
@@ -13,7 +14,7 @@ import (
 func writePlan(out io.Writer, p *trial.Plan) error {
 	w := report.NewColumns(out)
 	fmt.Fprintf(out, "%s\n%s, risk %v, %s at each ε\n\n", p.Arms, p.Rule.Entry().Title,
-		p.Rule.Risk(), report.Several(p.Runs, "run"))
+		p.Rule.Risk(), words.Several(p.Runs, "run"))
 	fmt.Fprintln(w, "budget\tlower bound\tparticipants\tmedian\t90 %\tmax\twrong\tbatches\t× none")
 	// A mean stands if every run ended, a median if most did.
 	stands := func(r trial.PlanRow) bool { return r.Capped == 0 || p.Prior && 2*r.Capped < p.Runs }
@@ -33,15 +34,15 @@ func writePlan(out io.Writer, p *trial.Plan) error {
 		}
 		lower := "–"
 		if !math.IsNaN(r.Lower) {
-			lower = report.Short(math.Ceil(r.Lower))
+			lower = words.Short(math.Ceil(r.Lower))
 			if r.Lower >= 1e15 {
 				lower = fmt.Sprintf("%.3g", r.Lower)
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s ± %s%s\t%s\t%s\t%s\t%d\t%.1f\t%s\n", r.Budget(),
-			lower, report.Short(math.Round(r.Mean)), report.Short(math.Ceil(r.SE)), mark,
-			report.Short(math.Round(r.Median)), report.Short(math.Round(r.Q90)),
-			report.Short(r.Max), r.Wrong, r.Batches, times)
+			lower, words.Short(math.Round(r.Mean)), words.Short(math.Ceil(r.SE)), mark,
+			words.Short(math.Round(r.Median)), words.Short(math.Round(r.Q90)),
+			words.Short(r.Max), r.Wrong, r.Batches, times)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -101,7 +102,7 @@ func planFigure(p *trial.Plan) report.Figure {
 	}
 	f.Note = fmt.Sprintf("%s at each ε%s. The lower bound is that of every rule with this "+
 		"guarantee. For the best rule privacy begins to cost below ε = %.3g.",
-		report.Several(p.Runs, "run"), band, p.Boundary)
+		words.Several(p.Runs, "run"), band, p.Boundary)
 	mean, high := report.Series{Label: what}, report.Series{Label: "90 % quantile"}
 	plain, lower := report.Series{Label: what + " without noise"}, report.Series{Label: "lower bound"}
 	for _, r := range p.Rows {

@@ -10,7 +10,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -71,7 +71,7 @@ func file(w io.Writer) io.Writer {
 func (p *progress) step(s experiment.Step) {
 	if p.bars == nil {
 		if s.CellDone == s.CellTotal {
-			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, report.Several(s.CellTotal, "run"),
+			fmt.Fprintf(p.w, "%s  %s  [%d of %d, %s]\n", s.Cell, words.Several(s.CellTotal, "run"),
 				s.Done, s.Total, time.Since(p.from).Round(100*time.Millisecond))
 		}
 		return

@@ -37,7 +37,7 @@ func TestRecipes(t *testing.T) {
 	}
 	for _, s := range sessionsOf(string(page)) {
 		for _, c := range s.commands {
-			if code := run(context.Background(), words(c.text)[1:],
+			if code := run(context.Background(), wordsOf(c.text)[1:],
 				streams{in: strings.NewReader(""), out: io.Discard, err: os.Stderr}); code != exitOK {
 				t.Fatalf("%s ends with %d", c.text, code)
 			}

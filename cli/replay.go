@@ -15,8 +15,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	limit "github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/trial"
 )
@@ -176,7 +177,7 @@ type keptJSON struct {
 	Releases int      `json:"releases"`
 	Mean     *float64 `json:"mean"` // private; null: nothing was released
 	Noise    float64  `json:"noise_deviation"`
-	// of the mean, as the page has it: bound.Table; null: there is none
+	// of the mean, as the page has it: interval.Table; null: there is none
 	Interval *[2]float64 `json:"interval"`
 }
 
@@ -204,7 +205,7 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	if r.Answer >= 0 {
 		out.Answer = &x.Arms[r.Answer].Name
 	}
-	table := limit.Table{Arms: len(r.Arms), Lo: lo, Hi: hi}
+	table := interval.Table{Arms: len(r.Arms), Lo: lo, Hi: hi}
 	for i, a := range r.Arms {
 		arm := keptJSON{Name: x.Arms[i].Name, Off: a.Off, Released: a.Released, Releases: a.Releases}
 		if m := meanOf(a, lo, hi); m.N > 0 {
@@ -223,7 +224,7 @@ func contextsOf(c serve.ContextualInfo) *replayedContexts {
 	out := &replayedContexts{c.Dim, c.Norm, c.Released, c.Releases, []earnedJSON{}}
 	for _, e := range c.Rules {
 		rule := earnedJSON{Name: e.Name}
-		lo, hi, err := e.Interval((1 - limit.Confidence) / float64(len(c.Rules)))
+		lo, hi, err := e.Interval((1 - interval.Confidence) / float64(len(c.Rules)))
 		if e.N > 0 && err == nil {
 			mean := min(max(e.Mean(), lo), hi)
 			rule.Mean, rule.Interval = &mean, &[2]float64{lo, hi}
@@ -260,10 +261,10 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	if r.Answer != nil {
 		fmt.Fprintf(w, "answer\t%s\n", *r.Answer)
 	}
-	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", report.Counted(r.Rounds, "batch", "batches"))
+	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", words.Counted(r.Rounds, "batch", "batches"))
 	fmt.Fprintf(w, "spent\t%s of %s a decision\n", r.Spent.Text, r.Budget)
 	if c := r.Contexts; c != nil {
-		fmt.Fprintf(w, "released\tthe rewards of %s\n", report.Counted(c.Released, "decision", "decisions"))
+		fmt.Fprintf(w, "released\tthe rewards of %s\n", words.Counted(c.Released, "decision", "decisions"))
 	}
 	fmt.Fprintf(w, "lines\t%d, the last with the SHA-256 %s\n", r.Lines, r.Tip)
 	if err := w.Flush(); err != nil {

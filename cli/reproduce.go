@@ -18,6 +18,7 @@ import (
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/paper"
 )
 
@@ -92,7 +93,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	if failed := r.Failed(); len(failed) > 0 {
-		return fmt.Errorf("%s went wrong: %s (their pages say how)", report.Several(len(failed), "figure"),
+		return fmt.Errorf("%s went wrong: %s (their pages say how)", words.Several(len(failed), "figure"),
 			strings.Join(failed, ", "))
 	}
 	return nil
@@ -138,7 +139,7 @@ func listFigures(w io.Writer, figures []paper.Figure) error {
 		n += len(f.Claims)
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", f.ID, f.Source, len(f.Claims), f.Title)
 	}
-	fmt.Fprintf(t, "%s\t\t%d\t\n", report.Several(len(figures), "figure"), n)
+	fmt.Fprintf(t, "%s\t\t%d\t\n", words.Several(len(figures), "figure"), n)
 	return t.Flush()
 }
 
@@ -201,7 +202,7 @@ func (p *figureProgress) tell(e paper.Event) {
 			return
 		}
 		fmt.Fprintf(p.w, "%s  %s: %s  [figure %d of %d, %s]\n", e.Figure, e.Experiment,
-			report.Several(len(e.Plan.Cells), "cell"), e.I, e.N, at)
+			words.Several(len(e.Plan.Cells), "cell"), e.I, e.N, at)
 	case e.Step != nil && p.bar != nil:
 		p.bar.step(*e.Step)
 	case e.Done != nil:

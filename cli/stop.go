@@ -12,7 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/logged"
-	"github.com/sotto-dp/sotto/stopping"
+	"github.com/sotto-dp/sotto/trial/stopping"
 )
 
 type stopCommand struct {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -149,12 +149,12 @@ func (e Earned) SelfNormalised() float64 { return e.scale(e.Sum / e.Weights) }
 
 func (e Earned) scale(share float64) float64 { return e.Lo + float64((e.Hi-e.Lo)*share) }
 
-// Interval holds at all times together with probability 1−risk, as bound.Weighted says: for the mean
+// Interval holds at all times together with probability 1−risk, as interval.Weighted says: for the mean
 // over the decisions that were released of what the rule would have earned in the context and at the
 // instant of each, by weights up to Clip. Where the rule plays what has propensity below 1/Clip, its
 // earnings are more than that by what the clipped weights lose: lo holds for them, and hi may not.
 func (e Earned) Interval(risk float64) (lo, hi float64, err error) {
-	lo, hi, err = bound.Weighted{Sums: bound.Sums{N: e.N, Sum: e.Sum, Releases: e.Releases, Noise: e.Noise},
+	lo, hi, err = interval.Weighted{Sums: interval.Sums{N: e.N, Sum: e.Sum, Releases: e.Releases, Noise: e.Noise},
 		Squares: e.Squares}.Interval(risk)
 	if err != nil {
 		return 0, 0, fmt.Errorf("play: rule %q: %w", e.Name, err)

@@ -1,24 +1,24 @@
 package play
 
 import (
-	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
 // A Tally adds up all that was released of each arm: what intervals for their means are made of
-// (bound.Sums.Interval). It sees batches and releases, and so is as private as the transcript.
+// (interval.Sums.Interval). It sees batches and releases, and so is as private as the transcript.
 // Rewards of different phases are of different people: a policy may forget what it was told of
 // them, a Tally does not.
 type Tally struct {
-	Sums []bound.Sums // by arm
+	Sums []interval.Sums // by arm
 	// of what the curator has let out and forgotten since, where it lets out running sums
-	before []bound.Sums
+	before []interval.Sums
 }
 
 // NewTally returns an empty one.
 func NewTally(arms int) *Tally {
-	return &Tally{Sums: make([]bound.Sums, arms), before: make([]bound.Sums, arms)}
+	return &Tally{Sums: make([]interval.Sums, arms), before: make([]interval.Sums, arms)}
 }
 
 // Learn adds what a batch has released, by the mechanism of its policy.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -13,7 +13,7 @@ import (
 )
 
 // Intervals ask a run what its releases say of the arms' means in the end, and receive it: each
-// interval is one that holds at all times together (bound.Sums.Interval). They change nothing that
+// interval is one that holds at all times together (interval.Sums.Interval). They change nothing that
 // is played.
 type Intervals struct {
 	Risk  float64   // of each interval by itself, in (0,1)
@@ -56,8 +56,8 @@ type watch struct {
 	tally     *play.Tally
 	mechanism func() privacy.Mechanism
 	curator   release.Curator
-	played    []bound.Sums // of all rewards that were drawn, without noise
-	next      []int        // rewards of the arm at which it is looked at again
+	played    []interval.Sums // of all rewards that were drawn, without noise
+	next      []int           // rewards of the arm at which it is looked at again
 	lo, hi    float64
 }
 
@@ -87,7 +87,7 @@ func watched(in *Intervals, cfg Config, p policy.Policy, cur release.Curator, lo
 		return nil, nil, fmt.Errorf("sim: %w", err)
 	}
 	w := &watch{Intervals: in, tally: play.NewTally(arms), mechanism: p.Mechanism, curator: cur,
-		played: make([]bound.Sums, arms), next: make([]int, arms), lo: lo, hi: hi}
+		played: make([]interval.Sums, arms), next: make([]int, arms), lo: lo, hi: hi}
 	in.Arms = make([]Estimate, arms)
 	for a := range in.Arms {
 		in.Arms[a].Held = true
@@ -165,11 +165,11 @@ func (w *watch) end(f *feed, plays []int) error {
 		if a == best {
 			continue
 		}
-		if lo, hi, err = bound.Difference(s, w.tally.Sums[best], w.Risk); err != nil {
+		if lo, hi, err = interval.Difference(s, w.tally.Sums[best], w.Risk); err != nil {
 			return err
 		}
 		of.Difference = [2]float64{width * lo, width * hi}
-		if lo, hi, err = bound.Difference(w.played[a], w.played[best], w.Risk); err != nil {
+		if lo, hi, err = interval.Difference(w.played[a], w.played[best], w.Risk); err != nil {
 			return err
 		}
 		of.PlainDifference = width * (hi - lo)

@@ -4,7 +4,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
@@ -20,7 +20,7 @@ type Mean struct {
 	Noise float64 // standard deviation of the noise in Value, 0 without privacy
 	// Released is what the mean is made of, mapped to [0,1]; it has an interval, if its noise is
 	// one that intervals are known for.
-	Released bound.Sums
+	Released interval.Sums
 }
 
 // A recorder stands between a rule and whoever plays it. It sees what the rule sees, releases, and
@@ -83,7 +83,7 @@ func (r *recorder) means(lo, hi float64) []Mean {
 
 // MeanOf is the private mean of what was released with Laplace or normal noise, in units of rewards
 // from lo to hi.
-func MeanOf(s bound.Sums, lo, hi float64) Mean {
+func MeanOf(s interval.Sums, lo, hi float64) Mean {
 	variance := 0.0
 	switch m := s.Noise.(type) {
 	case privacy.Laplace:
@@ -94,7 +94,7 @@ func MeanOf(s bound.Sums, lo, hi float64) Mean {
 	return meanOf(s, float64(s.Releases)*variance, lo, hi)
 }
 
-func meanOf(s bound.Sums, variance, lo, hi float64) Mean {
+func meanOf(s interval.Sums, variance, lo, hi float64) Mean {
 	out := Mean{Value: math.NaN(), N: s.N, Released: s}
 	if n := float64(s.N); n > 0 {
 		out.Value = lo + float64((hi-lo)*(s.Sum/n))

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/live/aggregate"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/client/private"
+	"github.com/sotto-dp/sotto/live/aggregate"
 	"github.com/sotto-dp/sotto/secagg/transport"
 )
 

@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/internal/clock"
+	"github.com/sotto-dp/sotto/live/aggregate"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/servetest"

@@ -3,6 +3,8 @@ package report
 import (
 	"math"
 	"strconv"
+
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // An axis maps values to pixels, linearly or in their logarithm.
@@ -154,13 +156,13 @@ func (a axis) even(lo, hi float64, n int) []tick {
 		t := tick{text: "0"}
 		if i != 0 && scaled {
 			exponent := int(math.Floor(math.Log10(math.Abs(v)) + 1e-12))
-			mantissa := Fixed(v/math.Pow(10, float64(exponent)), min(max(0, exponent-unitExponent), 12))
-			t.text, t.sup = trimZeros(mantissa)+"×10", minus(exponent)
+			mantissa := words.Fixed(v/math.Pow(10, float64(exponent)), min(max(0, exponent-unitExponent), 12))
+			t.text, t.sup = words.TrimZeros(mantissa)+"×10", minus(exponent)
 			if t.text == "1×10" {
 				t.text = "10"
 			}
 		} else if i != 0 {
-			t.text = Fixed(v, min(max(0, -unitExponent), 12))
+			t.text = words.Fixed(v, min(max(0, -unitExponent), 12))
 		}
 		if a.log {
 			t.at = math.Log10(v)
@@ -176,7 +178,7 @@ func (a axis) even(lo, hi float64, n int) []tick {
 func power(m, e int, plain bool) (text, sup string) {
 	switch {
 	case plain, m == 1 && e >= -1 && e <= 1:
-		return Fixed(float64(m)*math.Pow(10, float64(e)), max(0, -e)), ""
+		return words.Fixed(float64(m)*math.Pow(10, float64(e)), max(0, -e)), ""
 	case m == 1:
 		return "10", minus(e)
 	}

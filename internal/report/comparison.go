@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // Table is the comparison as a table, for a terminal, a page, or another's page: plain text,
@@ -55,9 +57,9 @@ func (c Comparison) table(terminal bool) Table {
 	rows := make([]rowText, len(c.Rows))
 	for i, r := range c.Rows {
 		row := rowText{policy: Cut(Clean(r.Policy), 48), budget: Cut(Clean(r.Budget), 32), bound: "–",
-			ratio: "–", verdict: "not tested", runs: Whole(r.Runs), q05: Number(r.Q05),
-			median: Number(r.Median), q95: Number(r.Q95)}
-		row.mean, row.half = Measured(r.Mean, r.Half)
+			ratio: "–", verdict: "not tested", runs: words.Whole(r.Runs), q05: words.Number(r.Q05),
+			median: words.Number(r.Median), q95: words.Number(r.Q95)}
+		row.mean, row.half = words.Measured(r.Mean, r.Half)
 		if !math.IsNaN(r.Q05) || !math.IsNaN(r.Median) || !math.IsNaN(r.Q95) {
 			quantiles = true
 		}
@@ -140,7 +142,7 @@ func (c Comparison) table(terminal bool) Table {
 
 	runs := ""
 	if sameRuns {
-		runs = "; n = " + Whole(c.Rows[0].Runs) + " runs a row"
+		runs = "; n = " + words.Whole(c.Rows[0].Runs) + " runs a row"
 		if c.Rows[0].Runs == 1 {
 			runs = "; n = 1 run a row, which bounds nothing and tests nothing"
 		}
@@ -185,13 +187,13 @@ func (c Comparison) table(terminal bool) Table {
 func Ratio(r float64) string {
 	switch {
 	case r < 9.995:
-		return Fixed(r, 2)
+		return words.Fixed(r, 2)
 	case r < 99.95:
-		return Fixed(r, 1)
+		return words.Fixed(r, 1)
 	case r < 1e9:
-		return Fixed(r, 0)
+		return words.Fixed(r, 0)
 	}
-	return Number(r)
+	return words.Number(r)
 }
 
 // Cut shortens s to a number of terminal columns.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // draw draws what plan has placed.
@@ -240,7 +242,7 @@ func (l *layout) describe() string {
 			b.WriteString(": nothing to draw.")
 			continue
 		}
-		fmt.Fprintf(&b, ": %s at %s.", Number(s.Mean[last]), l.position(s.X[last]))
+		fmt.Fprintf(&b, ": %s at %s.", words.Number(s.Mean[last]), l.position(s.X[last]))
 	}
 	return b.String()
 }

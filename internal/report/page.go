@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/internal/look"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 //go:embed page.html
@@ -180,15 +181,15 @@ func (l *layout) readout() ([]byte, error) {
 
 // tell is the readout of a point: mean, band and median.
 func (s Series) tell(j int) string {
-	text := Number(s.Mean[j])
+	text := words.Number(s.Mean[j])
 	if len(s.Lo) > 0 && !math.IsNaN(s.Lo[j]) && !math.IsNaN(s.Hi[j]) {
-		text += " [" + Number(s.Lo[j]) + ", " + Number(s.Hi[j]) + "]"
+		text += " [" + words.Number(s.Lo[j]) + ", " + words.Number(s.Hi[j]) + "]"
 	}
 	if len(s.Q50) > 0 && !math.IsNaN(s.Q50[j]) {
-		text += ", median " + Number(s.Q50[j])
+		text += ", median " + words.Number(s.Q50[j])
 	}
 	if len(s.Q05) > 0 && len(s.Q95) > 0 && !math.IsNaN(s.Q05[j]) && !math.IsNaN(s.Q95[j]) {
-		text += ", 5–95 % " + Number(s.Q05[j]) + "–" + Number(s.Q95[j])
+		text += ", 5–95 % " + words.Number(s.Q05[j]) + "–" + words.Number(s.Q95[j])
 	}
 	return text
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // face is the letters of an SVG: those that its reader has.
@@ -161,7 +163,7 @@ func (d *svgCanvas) text(t text) {
 
 // px writes a coordinate with at most two decimals.
 func px(v float64) string {
-	s := trimZeros(strconv.FormatFloat(v, 'f', 2, 64))
+	s := words.TrimZeros(strconv.FormatFloat(v, 'f', 2, 64))
 	if s == "-0" {
 		return "0"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // reportIntervals adds what the intervals of the runs were, if there are any: two tables, of means
@@ -96,7 +97,7 @@ func intervalsFigure(r *Results, instance, budget string) (report.Figure, bool) 
 	f := report.Figure{
 		ID:       report.Stem("intervals-" + instance + "-" + budget),
 		Title:    confidenceText(m.Intervals) + " intervals for the arms of " + instance,
-		Subtitle: symbols(budget) + ", " + report.Whole(m.Runs) + " runs", XLabel: "arm", YLabel: "mean",
+		Subtitle: symbols(budget) + ", " + words.Whole(m.Runs) + " runs", XLabel: "arm", YLabel: "mean",
 		Whole: true,
 		Note: "Bars are the medians of the ends of the runs' intervals, from their releases alone; short " +
 			"lines are the arms' means.",

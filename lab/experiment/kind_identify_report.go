@@ -10,6 +10,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // adjacency says in what neighbouring worlds differ.
@@ -67,13 +68,13 @@ func identifyTable(r *Results) (report.Table, error) {
 			return report.Table{}, fmt.Errorf("report: %w", err)
 		}
 		mean, half := stats.Half(c.FinalStoppingTime, Level)
-		average, width := report.Measured(mean, half)
+		average, width := words.Measured(mean, half)
 		q := stats.Quantiles(c.FinalStoppingTime, 0.5, 0.9, 0.95)
 		row := []string{
 			playerText(c), symbols(c.Budget), average + " ± " + width, shown(q[0]),
 			shown(q[1]), shown(q[2]),
 			shown(float64(c.Unfinished) / float64(m.Runs)),
-			report.Whole(c.Failures) + " of " + report.Whole(m.Runs),
+			words.Whole(c.Failures) + " of " + words.Whole(m.Runs),
 			ends(lo, hi), string(verdict),
 			shown(round(c.Batches.Mean[0])),
 		}
@@ -124,7 +125,7 @@ func identifyTable(r *Results) (report.Table, error) {
 	if capped > 0 {
 		g.Notes = append(g.Notes, fmt.Sprintf("capped: the share of runs that reached the cap of "+
 			"%s plays: they have no answer, count as so many plays, and not as errors; the "+
-			"interval says nothing of what they would have answered", report.Whole(m.Horizon)))
+			"interval says nothing of what they would have answered", words.Whole(m.Horizon)))
 	}
 	return g, nil
 }
@@ -171,7 +172,7 @@ func sharesTable(r *Results) (report.Table, bool) {
 		for a := range arms {
 			share := ""
 			if a < len(c.Plays) {
-				share = report.Fixed(c.Plays[a].Mean[0]/c.StoppingTime.Mean[0], 3)
+				share = words.Fixed(c.Plays[a].Mean[0]/c.StoppingTime.Mean[0], 3)
 			}
 			row = append(row, share)
 		}
@@ -237,7 +238,7 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 	medians := f
 	medians.ID, medians.Title = report.Stem("median-stopping-time-"+instance),
 		"Plays until the best arm of "+instance+" is named: median"
-	medians.Note = "Lines are medians of " + report.Whole(m.Runs) + " runs, bands from their 5 % to their 95 " +
+	medians.Note = "Lines are medians of " + words.Whole(m.Runs) + " runs, bands from their 5 % to their 95 " +
 		"% quantile." + plainNote(f)
 	medians.Series = nil
 	for _, s := range f.Series {

@@ -18,7 +18,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
-	"github.com/sotto-dp/sotto/stopping"
+	"github.com/sotto-dp/sotto/trial/stopping"
 )
 
 // stoppingKind is KindStopping.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // adjacency says in what neighbouring worlds differ.
@@ -37,7 +38,7 @@ func stoppingTable(r *Results) (report.Table, error) {
 			return report.Table{}, fmt.Errorf("report: %s: %w", c.Label(), err)
 		}
 		mean, half := stats.Half(c.FinalSamples, Level)
-		average, width := report.Measured(mean, half)
+		average, width := words.Measured(mean, half)
 		group := &g.Groups[len(g.Groups)-1]
 		group.Rows = append(group.Rows, []string{
 			playerText(c), symbols(c.Budget), average + " ± " + width,
@@ -59,7 +60,7 @@ func stoppingTable(r *Results) (report.Table, error) {
 	if unfinished > 0 {
 		g.Notes = append(g.Notes, fmt.Sprintf("unfinished: runs that reached the cap of %s "+
 			"samples without an estimate; they count as so many samples, and not as failures",
-			report.Whole(m.Horizon)))
+			words.Whole(m.Horizon)))
 	}
 	return g, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -53,7 +54,7 @@ func regretTable(r *Results) (report.Comparison, error) {
 		return report.Comparison{}, err
 	}
 	t := report.Comparison{
-		Title: "Regret at T = " + report.Whole(r.Manifest.Horizon), Metric: "regret at T",
+		Title: "Regret at T = " + words.Whole(r.Manifest.Horizon), Metric: "regret at T",
 		Level: Level, Alpha: 1 - Level,
 		Notes: append(protects(r), means(r)...), Test: "paired t test on runs that share their " +
 			"world", Correction: "Holm",
@@ -219,7 +220,7 @@ func budgetFigure(r *Results, instance, key, symbol string) (report.Figure, bool
 	f := report.Figure{
 		ID:       report.Stem("regret-" + instance + "-by-" + key),
 		Title:    "Regret on " + instance + " against the budget",
-		Subtitle: "at T = " + report.Whole(m.Horizon), XLabel: "budget " + symbol,
+		Subtitle: "at T = " + words.Whole(m.Horizon), XLabel: "budget " + symbol,
 		YLabel: "pseudo-regret at T", LogX: true, LogY: true, Note: bandNote(m, "budget"),
 	}
 	half := stats.T(m.Runs, 0.95)

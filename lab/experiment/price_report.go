@@ -7,6 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // priceTable is the price of privacy at the horizon of each cell that has a non-private twin; ok is
@@ -14,7 +15,7 @@ import (
 func priceTable(r *Results) (g report.Table, ok bool) {
 	m := r.Manifest
 	g = report.Table{
-		Title: "Price of privacy at T = " + report.Whole(m.Horizon), Text: 2,
+		Title: "Price of privacy at T = " + words.Whole(m.Horizon), Text: 2,
 		Head: []string{"policy", "budget", "difference", "price", "regret at none"},
 	}
 	half, voids := stats.T(m.Runs, Level), false
@@ -29,10 +30,10 @@ func priceTable(r *Results) (g report.Table, ok bool) {
 				continue
 			}
 			last := len(c.Price.Mean) - 1
-			difference, wide := report.Measured(c.Difference.Mean[last], width(half, c.Difference.SE[last]))
+			difference, wide := words.Measured(c.Difference.Mean[last], width(half, c.Difference.SE[last]))
 			price, off := "–", "–"
 			if p := c.Price.Mean[last]; !math.IsNaN(p) {
-				price, off = report.Measured(p, width(half, c.Price.SE[last]))
+				price, off = words.Measured(p, width(half, c.Price.SE[last]))
 			}
 			policy := playerText(c)
 			if void(r, c) {
@@ -146,7 +147,7 @@ func differenceFigure(r *Results, instance, policy, key, symbol string) (report.
 		return report.Figure{}, false
 	}
 	for _, k := range decades(m.Checkpoints) {
-		s := report.Series{Policy: policy, Label: "t = " + report.Whole(m.Checkpoints[k])}
+		s := report.Series{Policy: policy, Label: "t = " + words.Whole(m.Checkpoints[k])}
 		for _, i := range order {
 			c := &r.Cells[i]
 			x, _ := budgetValue(c, key)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -36,8 +37,8 @@ func (r *Results) Report() (Page, error) {
 		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description,
 		Spec: string(text), Warnings: m.Warnings,
 		Facts: []report.Fact{
-			{Name: length, Value: report.Whole(m.Horizon)},
-			{Name: "runs of each", Value: report.Whole(m.Runs)},
+			{Name: length, Value: words.Whole(m.Horizon)},
+			{Name: "runs of each", Value: words.Whole(m.Runs)},
 			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
 			{Name: "privacy adjacency", Value: k.adjacency(r)},
 		},
@@ -185,7 +186,7 @@ func bandNote(m *Manifest, at string) string {
 		return "Lines are one run: there is no interval to draw." + late
 	}
 	return fmt.Sprintf("Lines are means of %s runs, bands their 95 %% Student intervals at each "+
-		"%s.%s", report.Whole(m.Runs), at,
+		"%s.%s", words.Whole(m.Runs), at,
 		late)
 }
 
@@ -236,7 +237,7 @@ func point(s *report.Series, c *Curve, k int, half float64, runs int) {
 }
 
 // shown writes a number for reading.
-func shown(x float64) string { return report.Number(x) }
+func shown(x float64) string { return words.Number(x) }
 
 // playerText is who plays, in a column of a grid.
 func playerText(c *CellResult) string { return report.Cut(report.Clean(c.Policy), 48) }
@@ -249,7 +250,7 @@ func rowNote(runs int) string {
 	if runs == 1 {
 		return "n = 1 run a row, which bounds nothing"
 	}
-	return "n = " + report.Whole(runs) + " runs a row"
+	return "n = " + words.Whole(runs) + " runs a row"
 }
 
 // round leaves four decimals of a proportion.

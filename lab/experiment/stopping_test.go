@@ -11,7 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/lab/experiment"
-	"github.com/sotto-dp/sotto/stopping"
+	"github.com/sotto-dp/sotto/trial/stopping"
 )
 
 const goodStopping = `name: stop

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -276,7 +277,7 @@ func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Table, e
 					Title:    "Regret a round on " + p.instance,
 					Subtitle: strings.ReplaceAll(p.row, "epsilon=", "ε = "),
 					XLabel:   "round t", YLabel: "pseudo-regret over t", LogX: true,
-					Note: "Lines are means of " + report.Whole(r.Manifest.Runs) + " runs, bands their 95 % " +
+					Note: "Lines are means of " + words.Whole(r.Manifest.Runs) + " runs, bands their 95 % " +
 						"Student intervals at each checkpoint.",
 				})
 			}

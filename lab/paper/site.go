@@ -14,6 +14,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/build"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 //go:embed site.html
@@ -149,7 +150,7 @@ func short(x float64) string {
 	case a >= 1e9 || a < 1e-4:
 		return strings.ReplaceAll(strconv.FormatFloat(x, 'g', 4, 64), "-", "−")
 	case a >= 1000:
-		return report.Fixed(x, 0)
+		return words.Fixed(x, 0)
 	}
 	text := strconv.FormatFloat(x, 'f', max(0, 3-int(math.Floor(math.Log10(a)))), 64)
 	if strings.Contains(text, ".") {
@@ -158,7 +159,7 @@ func short(x float64) string {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-func whole(n int) string { return report.Whole(n) }
+func whole(n int) string { return words.Whole(n) }
 
 func plural(n int, thing string) string {
 	if n == 1 {

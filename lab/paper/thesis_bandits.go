@@ -12,6 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -386,7 +387,7 @@ func thesis53() Figure {
 				f := report.Figure{
 					ID: report.Stem("thesis-5.3-" + in.name), Title: "Regret of AdaP-KLUCB " +
 						"against ε, " + in.name, Subtitle: fmt.Sprintf("Bernoulli arms %v, T = %s",
-						in.means, report.Whole(r.Manifest.Horizon)),
+						in.means, words.Whole(r.Manifest.Horizon)),
 					XLabel: "budget ε", YLabel: "pseudo-regret at T", LogX: true, LogY: true,
 					Note: "Lines are means over runs, bands their 95 % Student intervals. " +
 						"Bounds are those as T grows, times log T.",

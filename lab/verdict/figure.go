@@ -9,6 +9,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // A named law of scores is a line of a figure.
@@ -86,7 +87,7 @@ func (r rocPlot) figure() (report.Figure, error) {
 		err = r.everyDelta(grid, limit, line)
 	}
 	if err == nil && r.low > 0 {
-		err = line(fmt.Sprintf("limit of ε = %s, audited", report.Short(r.low)),
+		err = line(fmt.Sprintf("limit of ε = %s, audited", words.Short(r.low)),
 			func(a float64) (float64, error) { return audit.PowerLimit(r.low, r.delta, a) })
 	}
 	if err == nil {

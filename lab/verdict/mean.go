@@ -8,6 +8,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -71,7 +72,7 @@ func (m Mean) Prepare() (*PreparedMean, error) {
 			simulatedOnly}}
 	out.page = p
 	p.fact("mechanism", "mean of %d of %d points with %s; noise γ = %v, clipping %v (0: none)", rows,
-		a.Rows, report.Counted(a.Columns, "column", "columns"), a.Noise, a.Clip)
+		a.Rows, words.Counted(a.Columns, "column", "columns"), a.Noise, a.Clip)
 	p.fact("data", "independent columns of 0 and 1, with means from 0.1 to 0.9")
 	p.fact("neighbours", "one point replaced by the target [Azize 2024, Algorithms 5 and 12]")
 	p.fact("target", "%s", map[string]string{
@@ -86,7 +87,7 @@ func (m Mean) Prepare() (*PreparedMean, error) {
 	}
 	if a.Misspecified != 0 {
 		p.fact("misspecified", "attacks have the target wrong in %s",
-			report.Counted(a.Misspecified, "column", "columns"))
+			words.Counted(a.Misspecified, "column", "columns"))
 	}
 	if g.Limit != nil {
 		p.fact("leakage score m*", "%s", strconv.FormatFloat(g.Score, 'g', 4, 64))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -54,8 +54,8 @@ func (s Sums) Prepare() (*Searched, error) {
 	p := &Page{Title: "Audit of a mechanism", Description: "Two data sets that differ in one " +
 		"reward; an adversary chooses them, sees what is released, and says which of the two it was."}
 	p.fact("mechanism", "%v", m)
-	p.fact("releases", "%s of %s, after every %s of each", report.Counted(s.Looks, "release", "releases"),
-		report.Counted(s.Arms, "sum", "sums"), report.Counted(s.Records, "reward", "rewards"))
+	p.fact("releases", "%s of %s, after every %s of each", words.Counted(s.Looks, "release", "releases"),
+		words.Counted(s.Arms, "sum", "sums"), words.Counted(s.Records, "reward", "rewards"))
 	a, err := p.breaks(audit.PolicyAudit{Subject: subject, Delta: delta, Gamma: s.Gamma,
 		Adversaries: audit.Adversaries(s.Arms, subject.Horizon, audit.View), Games: s.Games,
 		Pilot: s.Searched, Workers: s.Workers, Key: s.key("mechanism", m.Kind())},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -96,7 +96,7 @@ func (a Policy) arms(p *Page, delta float64) (*Searched, error) {
 		return nil, errors.New("a reward is guessed from the number that is released, which who " +
 			"sees plays does not see")
 	}
-	p.fact("games", "%s, %s", report.Counted(a.Arms, "arm", "arms"), report.Counted(a.Horizon, "round", "rounds"))
+	p.fact("games", "%s, %s", words.Counted(a.Arms, "arm", "arms"), words.Counted(a.Horizon, "round", "rounds"))
 	q, err := p.breaks(audit.PolicyAudit{Subject: subject, Sees: a.Sees, Delta: delta, Gamma: a.Gamma,
 		Adversaries: audit.Adversaries(a.Arms, a.Horizon, a.Models...), Games: a.Games,
 		Pilot: a.Searched, Workers: a.Workers, Key: a.key("policy", subject.Name)},
@@ -145,7 +145,7 @@ func (a Policy) vectors(p *Page, delta float64) (*Searched, error) {
 	if half {
 		broken = "half"
 	}
-	p.fact("games", "two actions, the unit vectors of the plane, %s", report.Counted(a.Horizon, "round", "rounds"))
+	p.fact("games", "two actions, the unit vectors of the plane, %s", words.Counted(a.Horizon, "round", "rounds"))
 	p.fact("broken on purpose", "%s", broken)
 	p.fact("neighbours", "the reward of one round, −1 or 1")
 	p.fact("the claim", "%s", a.claimText(d.Claim(), delta))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -110,8 +111,8 @@ func (s *Searched) Run(ctx context.Context) (*Page, error) {
 			"release. Play longer.")
 	}
 	p.fact("searched", "%s, each of them neighbours and a continuation, with %s each and more with "+
-		"the best; the test has games of its own", report.Counted(x.Adversaries, "adversary", "adversaries"),
-		report.Counted(x.Pilot, "game", "games"))
+		"the best; the test has games of its own", words.Counted(x.Adversaries, "adversary", "adversaries"),
+		words.Counted(x.Pilot, "game", "games"))
 	p.fact("worst adversary found", "%s: %s", f.Model, f.Against)
 	p.Cannot = append(p.Cannot, "The adversaries are a list that was searched, not all there are.")
 	if p.Readings, err = x.Readings(ctx, f, s.Claim != nil); err != nil {
@@ -144,7 +145,7 @@ func (s *Searched) draw(ctx context.Context, f audit.Finding) error {
 	if err != nil {
 		return err
 	}
-	roc.Note += fmt.Sprintf(" %s games of its own.", report.Whole(games))
+	roc.Note += fmt.Sprintf(" %s games of its own.", words.Whole(games))
 	return s.page.draw(roc, scores, 1, s.Gamma, claimed)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/lab/train"
 )
 
@@ -100,7 +101,7 @@ func (t Training) page(a train.Audit, plans []*train.Plan, canary, dataName, say
 			len(a.Data.X)), "knows the examples that the data are drawn from, and the canary"
 	}
 	run := a.Training
-	method := fmt.Sprintf("%v, %s, learning rate %v", run.Method, report.Counted(run.Steps, "step", "steps"), run.Rate)
+	method := fmt.Sprintf("%v, %s, learning rate %v", run.Method, words.Counted(run.Steps, "step", "steps"), run.Rate)
 	switch run.Method {
 	case train.DPSGD:
 		method += fmt.Sprintf(", sampling %v, clip %v, noise multiplier %v", run.Sampling, run.Clip, run.Noise)

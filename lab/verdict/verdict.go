@@ -22,6 +22,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/internal/build"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // Level is a confidence 1−γ in digits, rounded: 1 − 0.05 is not 0.95 in binary.
@@ -139,7 +140,7 @@ func (p *Page) table() report.Table {
 		group.Rows = append(group.Rows, []string{r.Name, verdict, dash(r.Attack), dash(against),
 			claim, strconv.FormatFloat(r.Delta, 'g', 4, 64), number(r.Estimate),
 			"[" + number(r.Low) + ", " + number(r.High) + "]", number(r.Tightness()),
-			report.Whole(r.Games)})
+			words.Whole(r.Games)})
 	}
 	for _, group := range groups {
 		if group.Rows != nil {
@@ -233,7 +234,7 @@ func readings(rows []audit.Reading, level string) report.Table {
 			claimed = number(r.Claimed)
 		}
 		group.Rows = append(group.Rows, []string{r.What, r.Verdict(), delta, claimed,
-			number(r.Low), report.Whole(r.Games)})
+			number(r.Low), words.Whole(r.Games)})
 	}
 	g.Groups = []report.Group{group}
 	return g

@@ -13,8 +13,8 @@ import (
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/pool"
-	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -530,14 +530,14 @@ func newVisits(m feature.Map, actions int, mean, gap float64, s *noise.Fast) (*s
 		for i := range all {
 			all[i].Features[f.Name] = valueOf(f, i/turn, s)
 		}
-		turn = min(turn*max(1, words(f)), actions)
+		turn = min(turn*max(1, kinds(f)), actions)
 	}
 	w := &sim.Visits{Dim: mapper.Dim()}
 	known := map[string]int{}
 	for range visitors {
 		features := map[string]any{}
 		for _, f := range m.Context {
-			features[f.Name] = valueOf(f, int(s.Float64()*float64(max(1, words(f)))), s)
+			features[f.Name] = valueOf(f, int(s.Float64()*float64(max(1, kinds(f)))), s)
 		}
 		name := fmt.Sprint(features)
 		i, ok := known[name]
@@ -562,8 +562,8 @@ func newVisits(m feature.Map, actions int, mean, gap float64, s *noise.Fast) (*s
 	return nil, err
 }
 
-// words is how many different words a feature has in a generated world, 0 for numbers.
-func words(f feature.Feature) int {
+// kinds is how many different words a feature has in a generated world, 0 for numbers.
+func kinds(f feature.Feature) int {
 	switch {
 	case f.Values != nil:
 		return len(f.Values)
@@ -577,7 +577,7 @@ func words(f feature.Feature) int {
 
 // valueOf is the i-th word of a feature, or a number that is drawn.
 func valueOf(f feature.Feature, i int, s *noise.Fast) any {
-	n := words(f)
+	n := kinds(f)
 	switch {
 	case n == 0:
 		return f.Lo + float64(s.Float64()*(f.Hi-f.Lo))
@@ -669,7 +669,7 @@ func cost(x float64) string {
 }
 
 // about is a number of decisions to two digits.
-func about(n int) string { return report.Short(rounded(n)) }
+func about(n int) string { return words.Short(rounded(n)) }
 
 // rounded is a number of decisions to two digits.
 func rounded(n int) float64 {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/live/aggregate"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/play"

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/bound"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
@@ -91,8 +91,8 @@ type ArmInfo struct {
 // Of rewards that the service does not see it has all the noise that there can be: of two servers two
 // whole noises a release, of local trust one of each decision. What is beyond the reach of noise is
 // clipped, with probability 2^-64 for each whole noise.
-func (a ArmInfo) Sums() bound.Sums {
-	out := bound.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
+func (a ArmInfo) Sums() interval.Sums {
+	out := interval.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
 	m, ok := a.Noise.(privacy.Aggregated)
 	if !ok {
 		return out

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/internal/build"
 	"github.com/sotto-dp/sotto/internal/chain"
 	"github.com/sotto-dp/sotto/internal/gramline"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/decl"
 )
 
@@ -270,7 +270,7 @@ func played(all iter.Seq2[entry, error]) iter.Seq2[[]byte, error] {
 type Point struct {
 	At   time.Time
 	Arm  int
-	Sums bound.Sums // all of the arm so far
+	Sums interval.Sums // all of the arm so far
 }
 
 // Course is how an experiment is, and all of its releases up to then, from the lines of its

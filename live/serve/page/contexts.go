@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/play"
@@ -67,7 +68,7 @@ func (g *Gain) Text() string {
 	if g.Estimate == nil {
 		return "–"
 	}
-	text := report.Fixed(*g.Estimate, decimalsOf(g.Interval))
+	text := words.Fixed(*g.Estimate, decimalsOf(g.Interval))
 	if *g.Estimate > 0 {
 		text = "+" + text
 	}
@@ -89,7 +90,7 @@ func contextsOf(info serve.Info) *Contexts {
 	if out.Protects = rewardsAlone; x.Contextual.Joint() {
 		out.Protects = contextsToo
 	}
-	risk := (1 - bound.Confidence) / float64(max(1, len(x.Contextual.Rules)))
+	risk := (1 - interval.Confidence) / float64(max(1, len(x.Contextual.Rules)))
 	for i, r := range x.Contextual.Rules {
 		rule := Rule{Name: r.Name, Plays: playsOf(r), Clip: r.Clip, Budget: fmt.Sprint(r.Budget),
 			Low: x.MostWeight(r) > r.Clip}
@@ -184,8 +185,8 @@ func queuesOf(info serve.Info) (out []queue) {
 func (c *Contexts) table(lo, hi float64) report.Table {
 	out := report.Table{Title: "Rules", Head: []string{"rule", "plays", "earns a decision",
 		"95 % interval", "decisions"},
-		Text: 2, Groups: []report.Group{{Head: "Rewards from " + report.Number(lo) + " to " +
-			report.Number(hi)}},
+		Text: 2, Groups: []report.Group{{Head: "Rewards from " + words.Number(lo) + " to " +
+			words.Number(hi)}},
 		Notes: []string{"What each would have earned, by the decisions that were released: their " +
 			"rewards, weighted by " +
 			"its probability of what was given over the propensity of that.",
@@ -195,13 +196,13 @@ func (c *Contexts) table(lo, hi float64) report.Table {
 	for _, r := range c.Rules {
 		mean := "–"
 		if r.Estimate != nil {
-			mean = report.Number(*r.Estimate)
+			mean = words.Number(*r.Estimate)
 		}
 		if r.Low {
 			mean += " or more"
 		}
 		out.Groups[0].Rows = append(out.Groups[0].Rows, []string{r.Name, r.Plays, mean,
-			within(r.Interval, decimalsOf(r.Interval)), report.Whole(r.Released)})
+			within(r.Interval, decimalsOf(r.Interval)), words.Whole(r.Released)})
 	}
 	return out
 }

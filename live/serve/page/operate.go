@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/internal/keyed"
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -169,7 +169,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 			}
 		}
 		c.Costs = []string{"From then on everybody gets the arm that is kept, and nothing is learned any more.",
-			"The rewards of " + report.Several(open, "decision") + " that were not released are destroyed.",
+			"The rewards of " + words.Several(open, "decision") + " that were not released are destroyed.",
 			"Nothing starts it again, and its name stays taken."}
 		if contexts {
 			c.Do, c.Title = "Stop", "Stop: "+name

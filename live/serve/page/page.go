@@ -39,7 +39,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/look"
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -108,13 +108,13 @@ func (p *Pages) Close() { p.end.Do(func() { close(p.ended) }) }
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":   newAssets().Path,
-		"whole":   report.Whole,
-		"number":  func(x float64) string { return report.Number(x) },
-		"percent": func(x float64) string { return report.Number(math.Round(1000*x)/10) + "\u202f%" },
+		"whole":   words.Whole,
+		"number":  func(x float64) string { return words.Number(x) },
+		"percent": func(x float64) string { return words.Number(math.Round(1000*x)/10) + "\u202f%" },
 		"axis":    axisOf,
 		"between": func(x *[2]float64) string { return within(x, decimalsOf(x)) },
 		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
-		"count":   func(n int64) string { return report.Whole(int(n)) },
+		"count":   func(n int64) string { return words.Whole(int(n)) },
 		"hour":    func(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04") },
 		"field":   NewForm.field,
 		"decimal": func(n NewForm, name, label, hint string) Field {

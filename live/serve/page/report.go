@@ -12,9 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/internal/build"
 	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/privacy"
@@ -144,7 +145,7 @@ func reportOf(x serve.Info) (*Report, error) {
 	out := &Report{Name: decl.Name, State: x.State, Reason: x.Reason, Policy: decl.Policy.Policy,
 		Unit: decl.Unit.Of, Budget: fmt.Sprint(decl.Total()),
 		Spent: fmt.Sprint(x.Spent), Batches: x.Batches, Lines: x.Lines, Tip: x.Tip,
-		Confidence: bound.Confidence, Arms: []ReportedArm{}, Differences: []Difference{}, decl: &decl}
+		Confidence: interval.Confidence, Arms: []ReportedArm{}, Differences: []Difference{}, decl: &decl}
 	each, err := decl.EachTotal() // with the metrics, as what is spent
 	if err != nil {
 		return nil, err
@@ -192,8 +193,8 @@ func reportOf(x serve.Info) (*Report, error) {
 func (r *Report) inUnits(x float64) float64 { return r.lo + float64((r.hi-r.lo)*x) }
 
 // table has the intervals of the arms.
-func (r *Report) table() bound.Table {
-	return bound.Table{Arms: len(r.decl.Arms), Lo: r.lo, Hi: r.hi}
+func (r *Report) table() interval.Table {
+	return interval.Table{Arms: len(r.decl.Arms), Lo: r.lo, Hi: r.hi}
 }
 
 // share is how much of a decision's budget is spent.
@@ -273,7 +274,7 @@ func (r *Report) page(decl []byte) report.Report {
 		state += ", and everybody gets " + r.Kept
 	}
 	out.Facts = []report.Fact{{Name: "state", Value: state}, {Name: "policy", Value: r.Policy},
-		{Name: "decisions released", Value: report.Whole(r.Released)}}
+		{Name: "decisions released", Value: words.Whole(r.Released)}}
 	if r.Last != nil {
 		out.Facts = append(out.Facts, report.Fact{Name: "last release",
 			Value: r.Last.UTC().Format("2006-01-02 15:04:05 UTC")})
@@ -285,7 +286,7 @@ func (r *Report) page(decl []byte) report.Report {
 	if c := r.Contexts; c != nil {
 		out.Warnings = append(out.Warnings, c.Protects)
 		out.Facts = append(out.Facts, report.Fact{Name: "vectors", Value: fmt.Sprintf("%d components, blocks "+
-			"divided by %.4g", c.Dim, c.Norm)}, report.Fact{Name: "releases", Value: report.Whole(c.Releases)})
+			"divided by %.4g", c.Dim, c.Norm)}, report.Fact{Name: "releases", Value: words.Whole(c.Releases)})
 		if len(c.Rules) > 0 {
 			out.Tables = append(out.Tables, c.table(r.lo, r.hi))
 		}
@@ -307,7 +308,7 @@ func (r *Report) page(decl []byte) report.Report {
 			{"guarantee", r.Guarantee + "."},
 			{"transcript", fmt.Sprintf("%s lines; the last has the SHA-256 %s. sotto replay "+
 				"plays it again, and "+
-				"finds these releases and what they cost.", report.Whole(r.Lines),
+				"finds these releases and what they cost.", words.Whole(r.Lines),
 				cmp.Or(r.Tip, "of nothing"))},
 		}}}})
 	if len(r.lines) > 0 {
@@ -320,7 +321,7 @@ func (r *Report) page(decl []byte) report.Report {
 
 // arms is the table of the arms' means.
 func (r *Report) arms() report.Table {
-	number := func(x float64) string { return report.Number(x) }
+	number := func(x float64) string { return words.Number(x) }
 	arms := report.Table{Title: "Arms", Head: []string{"arm", "mean", "95 % interval", "decisions"},
 		Text: 1, Groups: []report.Group{{Head: "Rewards from " + number(r.lo) + " to " +
 			number(r.hi)}}, Notes: []string{
@@ -341,7 +342,7 @@ func (r *Report) arms() report.Table {
 			name += " (off)"
 		}
 		arms.Groups[0].Rows = append(arms.Groups[0].Rows, []string{name, mean, within(a.Interval, decimalsOf(a.Interval)),
-			report.Whole(a.Released)})
+			words.Whole(a.Released)})
 	}
 	return arms
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sotto-dp/sotto/bound"
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -184,7 +184,7 @@ func stateOf(info serve.Info) (State, string) {
 		switch info.Why {
 		case "answer":
 			return Stopped, "stopped with its answer, which is wrong with probability " +
-				report.Number(info.Experiment.Risk) + " at most" + kept
+				words.Number(info.Experiment.Risk) + " at most" + kept
 		case "date":
 			return Stopped, "stopped at its end" + kept
 		case "policy":
@@ -211,7 +211,7 @@ func sure(r *Report) string {
 		}
 	}
 	of := len(r.Arms) - 1
-	level := report.Number(100*r.Confidence) + "\u202f%"
+	level := words.Number(100*r.Confidence) + "\u202f%"
 	switch {
 	case better == of && of == 1:
 		return r.Leader + " is better than " + r.Differences[0].Arm + ", at " + level + " confidence"
@@ -238,8 +238,8 @@ func within(x *[2]float64, decimals int) string {
 		return "–"
 	}
 	p := math.Pow10(decimals)
-	return "[" + report.Fixed(math.Floor(x[0]*p)/p, decimals) + ", " +
-		report.Fixed(math.Ceil(x[1]*p)/p, decimals) + "]"
+	return "[" + words.Fixed(math.Floor(x[0]*p)/p, decimals) + ", " +
+		words.Fixed(math.Ceil(x[1]*p)/p, decimals) + "]"
 }
 
 // Data is what charts are drawn from. That of an event has the rows that are new: of each list the
@@ -321,7 +321,7 @@ func (r *Report) courses(points func(func(serve.Point, error) bool)) (out []Cour
 		serve.Point
 		total int
 	}
-	last, kept := make([]bound.Sums, len(r.Arms)), make([][]point, len(r.Arms))
+	last, kept := make([]interval.Sums, len(r.Arms)), make([][]point, len(r.Arms))
 	for p, failed := range points {
 		if err = failed; err != nil {
 			break

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // An axis is the line on which means and intervals of arms or rules are drawn: From and To are its ends.
@@ -37,7 +37,7 @@ func axisOf(v *View) axis {
 	}
 	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
 	lo, hi = max(v.Lo, math.Floor(lo/step)*step), min(v.Hi, math.Ceil(hi/step)*step)
-	return axis{lo, hi, decimals, report.Number(lo), report.Number(hi)}
+	return axis{lo, hi, decimals, words.Number(lo), words.Number(hi)}
 }
 
 // At is where a value is on the line.
@@ -47,7 +47,7 @@ func (a axis) At(x float64) string {
 }
 
 // Mean writes the mean of an arm or a rule.
-func (a axis) Mean(x float64) string { return report.Fixed(x, a.decimals) }
+func (a axis) Mean(x float64) string { return words.Fixed(x, a.decimals) }
 
 // Between writes an interval, rounded outward.
 func (a axis) Between(x *[2]float64) string { return within(x, a.decimals) }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sotto-dp/sotto/aggregate"
+	"github.com/sotto-dp/sotto/live/aggregate"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/secagg"
 )

@@ -1,4 +1,4 @@
-package bound
+package interval
 
 import (
 	"bytes"
@@ -299,7 +299,7 @@ const inferencePage = "../docs/inference.md"
 
 // The table of the page has the widths. With -update it is written anew:
 //
-//	go test ./bound -run InferencePage -update
+//	go test ./interval -run InferencePage -update
 func TestInferencePage(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| ε | rewards | mean | without privacy | private | two bounds | " +
@@ -341,7 +341,7 @@ func TestInferencePage(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if want != string(page) {
-		t.Errorf("docs/inference.md is not what the intervals are: go test ./bound -run InferencePage -update")
+		t.Errorf("docs/inference.md is not what the intervals are: go test ./interval -run InferencePage -update")
 	}
 }
 

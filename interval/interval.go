@@ -1,4 +1,7 @@
-package bound
+// Package interval has confidence from releases: intervals for the means of arms, for their
+// differences and for what other rules would have earned, that hold at all times together, whoever
+// looks when and stops for whatever reason. Begin with Sums.Interval, or with a Table of arms.
+package interval
 
 import (
 	"errors"

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/aggregate"
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/live/aggregate"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"

@@ -1,4 +1,4 @@
-package bound
+package interval
 
 // Confidence is that of all intervals of a Table together, at all times.
 const Confidence = 0.95
