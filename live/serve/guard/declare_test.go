@@ -1,0 +1,180 @@
+package guard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/decl"
+)
+
+// kinds are what a trace's experiment can be, by the seed: what a merge touches most comes most often.
+var kinds = []string{"arms", "contexts", "arms", "joint", "identify", "local", "arms", "contexts", "two-server",
+	"arms", "joint", "many", "retract", "contexts", "secagg", "offers", "drop", "contexts", "metrics", "many"}
+
+// A declarer draws declarations.
+type declarer struct {
+	*rand.Rand
+	kind   string
+	now    time.Time
+	helper string // its key
+}
+
+// pick is one of some.
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+
+// lines are those that are not empty.
+func lines(of ...string) string {
+	var out strings.Builder
+	for _, l := range of {
+		if l != "" {
+			out.WriteString(l + "\n")
+		}
+	}
+	return out.String()
+}
+
+// perhaps is a text with a probability of 1 in n.
+func (d declarer) perhaps(n int, format string, args ...any) string {
+	if d.IntN(n) > 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// declare draws until it is an experiment, of a name and with rewards up to hi.
+func (d declarer) declare(name string, hi int, layer string) (*decl.Experiment, string) {
+	for {
+		text := lines("name: "+name, fmt.Sprintf("reward: {range: [0, %d], default: %v}", hi,
+			pick(d.Rand, 0, 0.25, 0.5)), layer) + d.body()
+		x, err := decl.Parse("guard.yaml", []byte(text))
+		if err == nil {
+			err = x.Check()
+		}
+		if err == nil {
+			return x, text
+		}
+	}
+}
+
+func (d declarer) body() string {
+	switch d.kind {
+	case "contexts", "joint":
+		return d.contexts()
+	case "local", "two-server", "secagg":
+		return d.hidden()
+	}
+	return d.arms()
+}
+
+// times are a window, and perhaps a start and an end.
+func (d declarer) times() string {
+	return lines("window: "+pick(d.Rand, "1600ms", "5s", "10s", "24s", "1m"),
+		d.perhaps(8, "start: %s", d.now.Add(3*time.Second).UTC().Format(time.RFC3339)),
+		d.perhaps(8, "end: %s", d.now.Add(time.Duration(60+d.IntN(600))*time.Second).UTC().Format(time.RFC3339)),
+		d.perhaps(6, "retention: %dm", 1+d.IntN(9)))
+}
+
+func (d declarer) floor() string { return d.perhaps(2, "floor: %v", pick(d.Rand, 0.05, 0.2, 0.5)) }
+
+func (d declarer) names() string {
+	names := []string{"red", "blue", "green", "grey"}[:2+d.IntN(3)]
+	for i, n := range names {
+		if d.IntN(3) == 0 {
+			names[i] = fmt.Sprintf(`{name: %s, value: {n: %d}}`, n, i)
+		}
+	}
+	return "arms: [" + strings.Join(names, ", ") + "]"
+}
+
+func (d declarer) arms() string {
+	first := 3 + d.IntN(8)
+	policy := pick(d.Rand, "dp-klucb", "dp-klucb", "dp-klucb-j", "dp-imed", "dp-imed-j", "dp-ucb-anytime",
+		"zcdp-imed", "lazy-dp-ts", "dp-window-klucb", "adap-klucb", "adap-ucb", "adac-ucb", "dp-se", "dp-se-2",
+		"dp-se-doubling", "batch-se", "dp-ucb")
+	more := ""
+	if d.kind == "identify" {
+		policy, more = pick(d.Rand, "dp-se", "dp-tt", "adap-tt"), "risk: 0.2\n"
+		if policy == "dp-tt" {
+			policy = pick(d.Rand, "dp-tt, forget: true", "dp-tt")
+		}
+	} else if d.IntN(2) == 0 {
+		policy += fmt.Sprintf(", first: %d", first)
+	}
+	if d.kind == "identify" && d.IntN(2) == 0 {
+		policy += fmt.Sprintf(", first: %d", first)
+	}
+	budget := pick(d.Rand, "{epsilon: 1}", "{epsilon: 50}", "{rho: 1}", "{rho: 40}")
+	of := "budget: {epsilon: 0.5}"
+	if strings.Contains(budget, "rho") {
+		of = "budget: {rho: 0.5}"
+	}
+	metrics := ""
+	if n := d.IntN(3); d.kind == "metrics" || d.kind == "arms" && d.IntN(4) == 0 {
+		metrics = fmt.Sprintf("metrics: [{name: basket, range: [0, 200], default: 50, %s}", of)
+		if n > 0 {
+			metrics += fmt.Sprintf(", {name: clicks, %s}", of)
+		}
+		metrics += "]"
+	}
+	sticky := d.IntN(3) > 0
+	unit := pick(d.Rand, "{of: person, assignments: 1}", "{of: person, assignments: 3}", "{of: visit}")
+	exposure := map[string]string{"retract": "exposure: retract",
+		"offers": "exposure: activate\n" + d.perhaps(2, "activate_within: 2s")}[d.kind]
+	missing := ""
+	if d.kind == "drop" {
+		missing = "missing: drop\nreports: every"
+		exposure = d.perhaps(2, "exposure: retract")
+	}
+	return lines(d.names(), fmt.Sprintf("policy: {policy: %s}", policy), "budget: "+budget, "unit: "+unit,
+		d.perhaps(1, "sticky: %v", sticky), d.times(), d.floor(), metrics, exposure, missing,
+		d.perhaps(4, "horizon: %d", 40+d.IntN(400)), d.perhaps(6, "fallback: blue"),
+		d.perhaps(6, "share: 0.6"), d.perhaps(8, "only: {country: [ch, de]}"), d.perhaps(3, "public: true")) + more
+}
+
+func (d declarer) contexts() string {
+	protect, policy, rules := "", "adac-oful, greed: 1", ""
+	if d.kind == "contexts" {
+		policy = pick(d.Rand, "adac-oful, greed: 1", "adac-oful, greed: 1, c: 0.1", "adac-oful, greed: 0.5, c: 0.02",
+			"rs-oful", "adac-oful, greed: 1, c: 0.05, lambda: 0.3")
+		for i, r := range []string{"{name: first, play: first, clip: 2, budget: {rho: 0.05}}",
+			"{name: any, play: uniform, clip: 20, budget: {rho: 0.05}}",
+			"{name: learner, play: policy, clip: 20, budget: {rho: 0.05}}",
+			"{name: three, play: {id: a3}, clip: 20, budget: {rho: 0.05}}"}[:d.IntN(5)] {
+			if i == 0 {
+				rules = "  rules:\n"
+			}
+			rules += "    - " + r + "\n"
+		}
+	} else {
+		protect = "  protect: joint"
+		policy = fmt.Sprintf("lin-ucb, leaf: %d, greed: 1", pick(d.Rand, 4, 5, 10))
+		policy += d.perhaps(3, ", noise: %s", pick(d.Rand, "blt", "tree", "wishart"))
+	}
+	return lines("contextual:", d.perhaps(4, "  mode: %s", pick(d.Rand, "learn", "apprentice")),
+		"  context: {device: {values: [phone, desktop]}}",
+		"  action: {topic: {values: [war, sport]}, length: {range: [0, 8]}}",
+		d.perhaps(2, "  cross: [{of: [device, topic]}]"), "  actions: 8", d.perhaps(4, "  unknown: ignore"), protect,
+		rules, "policy: {policy: "+policy+"}",
+		fmt.Sprintf("horizon: %d", pick(d.Rand, 40, 100, 200, 1000)),
+		"budget: "+pick(d.Rand, "{rho: 10}", "{rho: 200}", "{rho: 1e5}"), "unit: {of: visit}", d.times(),
+		"floor: "+pick(d.Rand, "0.1", "0.2", "0.5"),
+		d.perhaps(3, "exposure: activate\n%s", d.perhaps(2, "activate_within: 2s")), d.perhaps(3, "public: true"))
+}
+
+func (d declarer) hidden() string {
+	first, trust := 3+d.IntN(6), "trust: "+d.kind
+	switch d.kind {
+	case "two-server":
+		trust += fmt.Sprintf("\ngrid: 16\nhelper: {url: \"https://helper.test\", key: %s}", d.helper)
+	case "secagg":
+		first = 8
+		trust += "\ncohort: {users: 3, corrupt: 0.05, vanish: 0.3, every: 1h, wait: 10m, " + pick(d.Rand, "tries: 1",
+			"tries: 2", "tries: 1, otherwise: stop") + "}"
+	}
+	return lines(d.names(), fmt.Sprintf("policy: {policy: %s, first: %d}", pick(d.Rand, "dp-klucb-j", "dp-klucb",
+		"dp-imed-j"), first), "budget: {epsilon: 2}", "unit: {of: visit}",
+		"window: "+pick(d.Rand, "10s", "24s", "1m"), "sticky: "+pick(d.Rand, "false", "true"), trust,
+		"report_after: "+pick(d.Rand, "500ms", "3s"), d.floor())
+}

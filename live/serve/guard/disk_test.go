@@ -1,0 +1,240 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+// A process has an engine. One that is dead writes and reads nothing more, however long it lives on.
+type process struct {
+	e    *serve.Engine
+	dead atomic.Bool
+}
+
+// A disk is what all processes of a trace write to, in memory. It can fail, or take the process with it.
+type disk struct {
+	mem    *store.Memory
+	shared bool // by processes that watch each other
+	begun  func()
+	begins atomic.Int64
+
+	mu      sync.Mutex // of what follows
+	records map[int64]store.Record
+	keys    map[int64]store.Record
+	now     int64
+	loose   map[int64]bool // whose units were written anew, in no order
+	term    int64
+	commits int64
+	address string
+	writer  *process
+	left    int    // commits until what follows happens, if it is not 0
+	how     string // lost or written: the process dies; refused or unsure: it lives
+	fired   bool
+}
+
+func newDisk() *disk {
+	return &disk{mem: store.NewMemory(), begun: func() {}, records: map[int64]store.Record{}, keys: map[int64]store.Record{},
+		loose: map[int64]bool{}}
+}
+
+// opener opens the disk for a process.
+func (d *disk) opener(p *process) func(context.Context) (store.Store, error) {
+	return func(ctx context.Context) (store.Store, error) {
+		if p.dead.Load() {
+			return nil, errDisk
+		}
+		s, err := d.mem.Open(ctx)
+		c := &connection{s, d, p}
+		if d.shared {
+			return &sharing{c}, err
+		}
+		return c, err
+	}
+}
+
+var errDisk = errors.New("the disk does not answer")
+
+type connection struct {
+	store.Store
+	d *disk
+	p *process
+}
+
+func (c *connection) gone() error {
+	if c.p.dead.Load() {
+		return fmt.Errorf("dead: %w", store.ErrFenced)
+	}
+	return nil
+}
+
+func (c *connection) Begin(ctx context.Context, holder string) (store.Opened, error) {
+	c.d.begun()
+	c.d.begins.Add(1)
+	return c.Store.Begin(ctx, holder)
+}
+
+func (c *connection) Held(ctx context.Context) error {
+	if err := c.gone(); err != nil {
+		return err
+	}
+	return c.Store.Held(ctx)
+}
+
+func (c *connection) Commit(ctx context.Context, w store.Commit) error {
+	d := c.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := c.gone(); err != nil {
+		return err
+	}
+	how := ""
+	if d.left > 0 && len(w.Writes) > 0 {
+		if d.left--; d.left == 0 {
+			how, d.fired = d.how, true
+		}
+	}
+	switch how {
+	case "lost":
+		c.p.dead.Store(true)
+		return c.gone()
+	case "refused":
+		return errDisk
+	}
+	if err := c.Store.Commit(ctx, w); err != nil {
+		return err
+	}
+	d.note(w)
+	switch how {
+	case "written":
+		c.p.dead.Store(true)
+		return c.gone()
+	case "unsure":
+		return errDisk
+	}
+	return nil
+}
+
+// Reports come one arm after the other: sums of many arms are asked for at once.
+func (c *connection) Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[store.Report, error] {
+	of := c.Store.Reports(ctx, id, arm, start, end)
+	return func(yield func(store.Report, error) bool) {
+		time.Sleep(time.Duration(1+arm) * 3 * time.Millisecond)
+		of(yield)
+	}
+}
+
+// note keeps what cannot be read without taking the store over.
+func (d *disk) note(c store.Commit) {
+	d.now = c.Now
+	d.commits++
+	for _, w := range c.Writes {
+		if w.Record != nil {
+			d.records[w.ID] = store.Record{ID: w.ID, Name: w.Record.Name, Data: slices.Clone(w.Record.Data)}
+		}
+		if w.DropUnits {
+			d.loose[w.ID] = len(w.Units) > 0
+		}
+	}
+	for _, k := range c.Keys {
+		d.keys[k.ID] = k
+	}
+}
+
+// sharing is a connection of one who sees who writes.
+type sharing struct{ *connection }
+
+func (s *sharing) Look(context.Context) (store.Writer, error) {
+	if s.p.dead.Load() {
+		return store.Writer{}, errDisk
+	}
+	d := s.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return store.Writer{Term: d.term, Commits: d.commits, Address: d.address, Database: "guard",
+		Gone: d.writer == nil}, nil
+}
+
+func (s *sharing) Claim(ctx context.Context, after store.Writer, holder, address string) (store.Opened, error) {
+	d := s.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.p.dead.Load() || after.Term != d.term {
+		return store.Opened{}, fmt.Errorf("another: %w", store.ErrFenced)
+	}
+	d.term++
+	d.commits++
+	d.address, d.writer = address, s.p
+	return s.Begin(ctx, holder)
+}
+
+// dump writes all rows.
+func (d *disk) dump(ctx context.Context, w io.Writer) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, err := d.mem.Open(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "rows at %d\n", d.now)
+	byID := func(a, b store.Record) int { return cmp.Compare(a.ID, b.ID) }
+	for _, k := range slices.SortedFunc(maps.Values(d.keys), byID) {
+		fmt.Fprintf(w, "key %d %s %x\n", k.ID, k.Name, k.Data)
+	}
+	for text, err := range s.Audit(ctx, 0) {
+		fmt.Fprintf(w, "audit %s %v\n", text, err)
+	}
+	for _, r := range slices.SortedFunc(maps.Values(d.records), byID) {
+		fmt.Fprintf(w, "record %d %s %s\n", r.ID, r.Name, r.Data)
+		in, err := s.Load(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "plan %s\n%d lines\n", in.Plan, in.Lines)
+		for text, err := range s.Lines(ctx, r.ID, 0) {
+			fmt.Fprintf(w, "stored %s %v\n", text, err)
+		}
+		for _, a := range in.Arms {
+			fmt.Fprintf(w, "arm %d head %d issued %d asked %d off %v", a.Arm, a.Head, a.Issued, a.Asked, a.Off)
+			for _, r := range a.Runs {
+				fmt.Fprintf(w, " run %d %x", r.From, r.Epoch)
+			}
+			fmt.Fprintln(w)
+			for r, err := range s.Reports(ctx, r.ID, a.Arm, 0, math.MaxInt) {
+				fmt.Fprintf(w, "report %d %d %x %v\n", r.Arm, r.Number, r.Data, err)
+			}
+		}
+		for _, g := range in.Segments {
+			fmt.Fprintf(w, "segment %d %d %d cut %d settles %d sum %d more %x\n", g.Arm, g.Start, g.End, g.Cut, g.Settles,
+				g.Sum, g.More)
+		}
+		for _, p := range in.Parts {
+			fmt.Fprintf(w, "part %d %d %d %x\n", p.Arm, p.Start, p.Number, p.Redeemed)
+		}
+		for _, e := range in.Events {
+			fmt.Fprintf(w, "events %d %x\n", e.Start, e.Data)
+		}
+		for i, u := range in.Units {
+			if i == 0 && d.loose[r.ID] {
+				u = slices.Sorted(slices.Values(u))
+			}
+			fmt.Fprintf(w, "units %x\n", u)
+		}
+		for _, h := range in.Hours {
+			fmt.Fprintf(w, "hour %d %x\n", h.At, h.Decisions)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+// Package guard holds the service to what it did: 1000 random traces of requests, with arms and with
+// contexts, under every model of trust, with pauses, faults of the disk, crashes and two processes on
+// one store, must be answered and stored byte by byte as the program of the commit did that wrote
+// testdata/guard.txt. Clock, coins, keys and noise are given. It sees a service from outside alone, by what is
+// exported, so that it stands unchanged in the worktree of another commit.
+package guard
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/testneeds"
+)
+
+var (
+	update = flag.Bool("update", false, "write testdata/guard.txt anew, of all traces")
+	texts  = flag.String("guard.out", "", "write the text of each trace into this directory")
+	first  = flag.Uint64("guard.from", 0, "the first trace")
+	count  = flag.Uint64("guard.n", 0, "how many traces; 0: as many as usual")
+)
+
+// all is how many traces there are.
+const all = 1000
+
+const digests = "testdata/guard.txt"
+
+func catalogOf() catalog.Catalog { return catalog.Catalog{} }
+
+// digest plays a trace, and writes its text where that is asked for.
+func digest(t *testing.T, seed uint64) string {
+	t.Helper()
+	h := sha256.New()
+	out := io.Writer(h)
+	if *texts != "" {
+		f, err := os.Create(filepath.Join(*texts, fmt.Sprintf("%04d.txt", seed)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		b := bufio.NewWriter(f)
+		defer b.Flush()
+		out = io.MultiWriter(h, b)
+	}
+	play(t, seed, out)
+	return fmt.Sprintf("%d %s %x", seed, kindOf(seed), h.Sum(nil)[:16])
+}
+
+// TestGuard plays the traces. Those that differ are seen by
+//
+//	go test ./live/serve/guard -run TestGuard -guard.from SEED -guard.n 1 -guard.out DIR
+//
+// in this worktree and in one of another commit, into which this package is copied, and diff.
+func TestGuard(t *testing.T) {
+	n := testneeds.Size[uint64](60, all)
+	if *count > 0 {
+		n = *count
+	} else if *update {
+		n = all
+	}
+	want := map[uint64]string{}
+	if !*update {
+		f, err := os.Open(digests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			var seed uint64
+			if _, err := fmt.Sscan(lines.Text(), &seed); err != nil {
+				t.Fatal(err)
+			}
+			want[seed] = lines.Text()
+		}
+	}
+	var text bytes.Buffer
+	wrong := 0
+	for seed := *first; seed < *first+n; seed++ {
+		got := digest(t, seed)
+		fmt.Fprintln(&text, got)
+		if !*update && got != want[seed] {
+			wrong++
+			t.Errorf("trace %d of kind %s is another: %s, was %s", seed, kindOf(seed), got, want[seed])
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("%d of %d traces differ", wrong, n)
+	}
+	if *update {
+		if err := os.WriteFile(digests, text.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
