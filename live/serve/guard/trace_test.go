@@ -61,6 +61,7 @@ func (s *entropy) hold(on bool) {
 type asset struct {
 	on      string // the experiment
 	unit    string
+	arm     int
 	token   string
 	event   string
 	expires time.Time
@@ -92,6 +93,7 @@ type trace struct {
 	seen   map[string]int      // lines of transcripts
 	assets []*asset
 	guests int
+	crowds int
 	erased int64 // how often the store had been taken over when somebody was erased first
 }
 
@@ -391,6 +393,8 @@ func (g *trace) step() {
 		g.hour(name)
 	case 25:
 		g.rest(130 * time.Millisecond)
+	case 28:
+		g.crowd(name)
 	}
 }
 
@@ -448,10 +452,42 @@ func (g *trace) decide(name string) {
 		}
 	}
 	if d.Token != "" {
-		a := &asset{on: name, unit: unit, token: d.Token, expires: d.Expires, report: d.Report}
+		a := &asset{on: name, unit: unit, arm: d.Arm, token: d.Token, expires: d.Expires, report: d.Report}
 		g.assets = append(g.assets, a)
 		g.meet(a)
 	}
+}
+
+// crowd has many come, and report one by one, so that what has come of a segment is put together anew; most of
+// whom are given the first arm do not like it. A rule that looks for the best one needs many of them.
+func (g *trace) crowd(name string) {
+	if most := map[bool]int{true: 4, false: 1}[g.kind == "identify"]; g.crowds == most || g.cohorts != nil ||
+		len(g.arms[name]) == 0 || g.kind == "two-server" {
+		return
+	}
+	g.crowds++
+	n := len(g.assets)
+	for range 220 {
+		g.decide(name)
+		g.rest(0)
+	}
+	for _, a := range g.assets[n:] {
+		if a.token == "" || a.report != nil {
+			continue
+		}
+		like := 0.0
+		if a.arm > 0 && g.IntN(10) > 0 {
+			like = 1
+		}
+		s, err := g.p.e.Reward(g.t.Context(), a.on, serve.Report{Token: a.token, Reward: like})
+		g.say("one of many %q %v", s, err)
+		g.rest(0)
+		if err != nil {
+			return
+		}
+	}
+	g.pass(time.Minute)
+	g.sync()
 }
 
 // meet has a decision be met at once, and most often rewarded, where little comes of it otherwise.
@@ -748,7 +784,17 @@ func (g *trace) look() {
 					b.Off, change, b.Cohort, err)
 			}
 		}
+		_, course, err := e.Course(ctx, name)
+		g.say("course %v", err)
+		if err == nil {
+			for p, err := range course {
+				g.say("point %d %d %v %v", milli(p.At), p.Arm, p.Sums, err)
+			}
+		}
 		g.rest(0)
+	}
+	for _, i := range e.List(ctx) {
+		g.say("list %s %s", i.Experiment.Name, i.State)
 	}
 	g.rows()
 }
