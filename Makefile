@@ -11,7 +11,7 @@ HOT_PACKAGES = ./sim ./policy/identify ./release ./privacy ./noise ./bandit ./in
 explorer:
 	go run ./lab/explore/make
 
-.PHONY: check test bench benchdiff cover mutate
+.PHONY: check test bench benchdiff cover mutate guard
 check:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt would change: $$unformatted" >&2; exit 1; }
 	go vet ./...
@@ -47,6 +47,20 @@ cover:
 	@mkdir -p out
 	go test -short -coverprofile out/cover.txt ./...
 	go tool cover -func out/cover.txt | tail -n 1
+
+# What the service answered and stored at another commit beside what it does now, in traces that TestGuard says are
+# others: make guard FROM=437 N=1.
+AT = 2092a22
+N = 1
+guard:
+	@test -n "$(FROM)" || { echo 'usage: make guard FROM=437 N=1 AT=2092a22' >&2; exit 2; }
+	@rm -rf out/guard; mkdir -p out/guard/was out/guard/is
+	@git worktree add -q --detach out/guard/tree $(AT)
+	@rm -rf out/guard/tree/live/serve/guard; cp -r live/serve/guard out/guard/tree/live/serve
+	@-go test -C out/guard/tree ./live/serve/guard -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/was
+	@-go test ./live/serve/guard -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/is
+	@git worktree remove --force out/guard/tree
+	diff -ru out/guard/was out/guard/is
 
 # Mutation testing, by hand, since it takes up to an hour: make mutate PKG=privacy (or noise, release,
 # secagg, trial/stopping, internal/divergence, internal/stats). It ends with an error if a mutant lives that

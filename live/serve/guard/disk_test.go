@@ -46,8 +46,8 @@ type disk struct {
 }
 
 func newDisk() *disk {
-	return &disk{mem: store.NewMemory(), begun: func() {}, records: map[int64]store.Record{}, keys: map[int64]store.Record{},
-		loose: map[int64]bool{}}
+	return &disk{mem: store.NewMemory(), begun: func() {}, records: map[int64]store.Record{},
+		keys: map[int64]store.Record{}, loose: map[int64]bool{}}
 }
 
 // opener opens the disk for a process.
@@ -128,7 +128,8 @@ func (c *connection) Commit(ctx context.Context, w store.Commit) error {
 }
 
 // Reports come one arm after the other: sums of many arms are asked for at once.
-func (c *connection) Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[store.Report, error] {
+func (c *connection) Reports(ctx context.Context, id int64, arm, start,
+	end int) iter.Seq2[store.Report, error] {
 	of := c.Store.Reports(ctx, id, arm, start, end)
 	return func(yield func(store.Report, error) bool) {
 		time.Sleep(time.Duration(1+arm) * 3 * time.Millisecond)
@@ -217,8 +218,8 @@ func (d *disk) dump(ctx context.Context, w io.Writer) error {
 			}
 		}
 		for _, g := range in.Segments {
-			fmt.Fprintf(w, "segment %d %d %d cut %d settles %d sum %d more %x\n", g.Arm, g.Start, g.End, g.Cut, g.Settles,
-				g.Sum, g.More)
+			fmt.Fprintf(w, "segment %d %d %d cut %d settles %d sum %d more %x\n", g.Arm, g.Start, g.End, g.Cut,
+				g.Settles, g.Sum, g.More)
 		}
 		for _, p := range in.Parts {
 			fmt.Fprintf(w, "part %d %d %d %x\n", p.Arm, p.Start, p.Number, p.Redeemed)

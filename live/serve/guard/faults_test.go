@@ -112,8 +112,8 @@ func plant(t *testing.T) (binary string) {
 		t.Fatal(err)
 	}
 	binary = filepath.Join(dir, "guard.test")
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", put("overlay.json", overlay), "-o", binary,
-		".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", put("overlay.json", overlay),
+		"-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return binary

@@ -53,11 +53,8 @@ func digest(t *testing.T, seed uint64) string {
 	return fmt.Sprintf("%d %s %x", seed, kindOf(seed), h.Sum(nil)[:16])
 }
 
-// TestGuard plays the traces. Those that differ are seen by
-//
-//	go test ./live/serve/guard -run TestGuard -guard.from SEED -guard.n 1 -guard.out DIR
-//
-// in this worktree and in one of another commit, into which this package is copied, and diff.
+// TestGuard plays the traces. What is other in one that differs, make guard shows: it plays the trace here and in a
+// worktree of another commit.
 func TestGuard(t *testing.T) {
 	n := testneeds.Size[uint64](60, all)
 	switch {

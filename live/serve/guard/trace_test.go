@@ -445,8 +445,8 @@ func (g *trace) decide(name string) {
 	g.say("decide %s %q %v %q: %s %d %s %s %v %d %d %s %v", name, ask.Unit, ask.Context, ask.Force, d.Token, d.Arm,
 		d.Name, d.Value, d.Propensity, milli(d.Expires), milli(d.ActivateBy), d.Reason, err)
 	if r := d.Report; r != nil {
-		g.say("report by %s %x %v %d %v %v %v %+v %x %d %s", r.Trust, r.Ticket, r.After, r.Time, r.Lo, r.Hi, r.Default,
-			r.Noise, r.Task, r.Grid, r.Helper)
+		g.say("report by %s %x %v %d %v %v %v %+v %x %d %s", r.Trust, r.Ticket, r.After, r.Time, r.Lo, r.Hi,
+			r.Default, r.Noise, r.Task, r.Grid, r.Helper)
 		if c := r.Cohort; c != nil {
 			g.say("in %+v %x %v %v", c.Terms, c.Server, c.Next, c.Round)
 		}
@@ -525,7 +525,8 @@ func (g *trace) rank(name, unit string) {
 			ask.Actions = append(ask.Actions, serve.Action{ID: a})
 		}
 	} else {
-		ask.Context = map[string]any{"device": pick(g.Rand, "phone", "phone", "desktop", "desktop", "watch"[:4+g.IntN(2)])}
+		strange := "watch"[:4+g.IntN(2)]
+		ask.Context = map[string]any{"device": pick(g.Rand, "phone", "phone", "desktop", "desktop", strange)}
 		if g.IntN(4) > 0 {
 			ask.Context["device"] = pick(g.Rand, "phone", "desktop")
 		}
@@ -611,7 +612,8 @@ func (g *trace) message(a *asset) {
 		case "local":
 			m.Body = fmt.Append(nil, g.Int64N(1<<22)-1<<21)
 		case "secagg":
-			m.Body = ed25519.NewKeyFromSeed(append(make([]byte, 24), fmt.Sprintf("%08d", g.IntN(1e8))...)).Public().(ed25519.PublicKey)
+			seed := fmt.Appendf(make([]byte, 24), "%08d", g.IntN(1e8))
+			m.Body = ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
 		case "two-server":
 			leader, err := g.p.e.ReportConfig()
 			if err != nil {
@@ -622,8 +624,8 @@ func (g *trace) message(a *asset) {
 			if err != nil {
 				g.t.Fatal(err)
 			}
-			r, err := dap.NewReport(dap.Task{ID: a.report.Task, Grid: uint64(a.report.Grid)}, leader, g.key, a.report.Time,
-				ticket, uint64(g.IntN(17)), g.random)
+			task := dap.Task{ID: a.report.Task, Grid: uint64(a.report.Grid)}
+			r, err := dap.NewReport(task, leader, g.key, a.report.Time, ticket, uint64(g.IntN(17)), g.random)
 			if err != nil {
 				g.t.Fatal(err)
 			}
