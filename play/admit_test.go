@@ -93,7 +93,7 @@ func TestBatchesThatCannotBePlayed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 10 {
-			if _, err := l.Decide(0, 0); err != nil {
+			if _, err := l.Decide(Decision{Arm: 0}, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -104,7 +104,7 @@ func TestBatchesThatCannotBePlayed(t *testing.T) {
 		if err := l.Commit(c); !errors.Is(err, ErrBatch) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := l.Decide(0, 6); !errors.Is(err, ErrBatch) {
+		if _, err := l.Decide(Decision{Arm: 0}, 6); !errors.Is(err, ErrBatch) {
 			t.Errorf("%s: after it: %v", name, err)
 		}
 		if _, err := l.Settle(Ticket{}, 1, 6); !errors.Is(err, ErrBatch) {
@@ -126,7 +126,7 @@ func TestOneRelease(t *testing.T) {
 		if a := l.Arm(); a != 0 {
 			t.Fatal(a)
 		}
-		k, err := l.Decide(0, int64(i))
+		k, err := l.Decide(Decision{Arm: 0}, int64(i))
 		if err != nil || k != (Ticket{0, i, int64(i) + 5, Epoch{1}}) {
 			t.Fatal(k, err)
 		}
@@ -144,7 +144,7 @@ func TestOneRelease(t *testing.T) {
 	if _, err := l.Close(14); !errors.Is(err, ErrPending) {
 		t.Errorf("closed twice: %v", err)
 	}
-	if k, err := l.Decide(1, 14); err != nil || k.Number != 0 { // decisions go on
+	if k, err := l.Decide(Decision{Arm: 1}, 14); err != nil || k.Number != 0 { // decisions go on
 		t.Error(k, err)
 	}
 	if err := l.Commit(&Commit{}); err == nil {
@@ -162,7 +162,7 @@ func TestOneRelease(t *testing.T) {
 	if err := l.Commit(c); err != nil || !l.Stopped() || l.Arm() != -1 || l.Batches() != 1 {
 		t.Error(err, l.Stopped(), l.Arm(), l.Batches())
 	}
-	if _, err := l.Decide(0, 15); !errors.Is(err, ErrStopped) {
+	if _, err := l.Decide(Decision{Arm: 0}, 15); !errors.Is(err, ErrStopped) {
 		t.Errorf("decided after the end: %v", err)
 	}
 	if _, err := l.Close(15); !errors.Is(err, ErrStopped) {
@@ -190,7 +190,7 @@ func TestSetWindow(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		k, err := l.Decide(l.Arm(), int64(i))
+		k, err := l.Decide(Decision{Arm: l.Arm()}, int64(i))
 		if want := int64(i) + []int64{50, 50, 50, 50, 5, 5}[i]; err != nil || k.Deadline != want {
 			t.Errorf("decision %d: %+v, %v", i, k, err)
 		}
@@ -215,11 +215,11 @@ func TestOffer(t *testing.T) {
 		t.Errorf("offers are %v, want %v; the next decision has arm %d", arms, want, l.Arm())
 	}
 	for i, deadline := range []int64{70, 65} {
-		if k, err := l.DecideUntil(1, 5, deadline); err != nil || k != (Ticket{1, i, deadline, Epoch{1}}) {
+		if k, err := l.DecideUntil(Decision{Arm: 1}, 5, deadline); err != nil || k != (Ticket{1, i, deadline, Epoch{1}}) {
 			t.Errorf("%+v, %v", k, err)
 		}
 		for _, arm := range []int{0, 2} {
-			if _, err := l.Decide(arm, 5); err != nil {
+			if _, err := l.Decide(Decision{Arm: arm}, 5); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -246,7 +246,7 @@ func TestNote(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 6 {
-		if _, err := l.Decide(l.Arm(), int64(i)); err != nil {
+		if _, err := l.Decide(Decision{Arm: l.Arm()}, int64(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,7 +285,7 @@ func TestTakeOff(t *testing.T) {
 	}
 	var gone Ticket
 	for i := range 5 {
-		k, err := l.Decide(l.Arm(), int64(i))
+		k, err := l.Decide(Decision{Arm: l.Arm()}, int64(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func TestTakeOff(t *testing.T) {
 	if err := l.Commit(c); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Decide(1, 6); !errors.Is(err, ErrOff) {
+	if _, err := l.Decide(Decision{Arm: 1}, 6); !errors.Is(err, ErrOff) {
 		t.Errorf("decided for an arm that is off: %v", err)
 	}
 	if s, err := l.Settle(gone, 1, 6); s != Late || err != nil {
@@ -312,7 +312,7 @@ func TestTakeOff(t *testing.T) {
 	for i := range 20 {
 		if a := l.Arm(); a == 1 {
 			t.Fatal("it is played")
-		} else if _, err := l.Decide(a, int64(10+i)); err != nil {
+		} else if _, err := l.Decide(Decision{Arm: a}, int64(10+i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -359,12 +359,12 @@ func TestDecideErrors(t *testing.T) {
 		arm int
 		now int64
 	}{{-1, 0}, {3, 0}, {0, math.MaxInt64}, {0, math.MinInt64}} {
-		if k, err := l.Decide(bad.arm, bad.now); err == nil {
+		if k, err := l.Decide(Decision{Arm: bad.arm}, bad.now); err == nil {
 			t.Errorf("%+v: %+v", bad, k)
 		}
 	}
 	for _, deadline := range []int64{-1, 0, math.MinInt64, 1 << 62, math.MaxInt64} {
-		if k, err := l.DecideUntil(0, 0, deadline); !errors.Is(err, ErrTime) {
+		if k, err := l.DecideUntil(Decision{Arm: 0}, 0, deadline); !errors.Is(err, ErrTime) {
 			t.Errorf("until %d: %+v, %v", deadline, k, err)
 		}
 	}
@@ -385,7 +385,7 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if _, err := l.Decide(0, 0); err != nil {
+		if _, err := l.Decide(Decision{Arm: 0}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -423,7 +423,7 @@ func TestRealNoiseIsRestored(t *testing.T) {
 	}
 	var lines [][]byte
 	for now := int64(0); len(lines) < 12; now++ {
-		k, err := l.Decide(l.Arm(), now)
+		k, err := l.Decide(Decision{Arm: l.Arm()}, now)
 		if err == nil {
 			_, err = l.Settle(k, float64(k.Number%2), now)
 		}

@@ -7,25 +7,28 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sotto-dp/sotto/policy"
-	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/internal/gramline"
 )
 
-// Due is when the batch that is out can be closed, if all its decisions have been made; ok is false
-// if not, or if there is none. It depends on counts and on the clock alone.
+// Due is when the batch that is out, or with contexts the oldest segment, can be closed, if all its
+// decisions have been made; ok is false if not, or if there is none. It depends on counts, on public
+// vectors and on the clock alone.
 func (l *Live) Due(now int64) (at int64, ok bool) {
-	if l.failed != nil || l.pending != nil || l.s.Batch == nil {
+	batch := l.side.out()
+	if l.failed != nil || l.pending != nil || batch == nil {
 		return 0, false
 	}
-	for _, p := range l.s.Batch {
+	for _, p := range batch {
 		q := &l.s.Arms[p.Arm]
-		q.tick(now)
+		if l.cfg.Cut > 0 {
+			q.tick(now)
+		}
 		if l.cfg.Drop {
 			q.lapse(now)
 		}
 	}
 	at = -maxTime
-	for _, p := range l.s.Batch {
+	for _, p := range batch {
 		q := &l.s.Arms[p.Arm]
 		if !p.Release {
 			if q.Issued < q.target() {
@@ -52,7 +55,7 @@ func (l *Live) Slots(now int64) (rows []Taken, ok bool) {
 	if at, due := l.Due(now); !due || now < at {
 		return nil, false
 	}
-	for _, p := range l.s.Batch {
+	for _, p := range l.side.out() {
 		if p.Release {
 			q := &l.s.Arms[p.Arm]
 			k, _, _ := q.enough()
@@ -94,8 +97,7 @@ func (l *Live) CloseGathered(now int64, sums []Sum) (*Commit, error) {
 	}
 	for _, s := range sums {
 		if err := c.AddNoisy(s.Arm, s.Answers, s.Steps); err != nil {
-			l.failed = fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
-			return nil, l.failed
+			return nil, l.fail(err)
 		}
 	}
 	return l.Close(now)
@@ -109,8 +111,9 @@ type Commit struct {
 	Line  []byte // of the transcript, with its end of line
 	Taken []Taken
 
-	drop func() // tells the policy of an arm that is off
-	note bool   // the batch that is out stays
+	drop  func() // tells the policy of an arm that is off
+	note  bool   // the batch that is out stays
+	rules []ruleLine
 }
 
 // ready says why nothing can be committed now.
@@ -120,10 +123,20 @@ func (l *Live) ready() error {
 		return l.failed
 	case l.pending != nil:
 		return ErrPending
-	case l.stopped:
+	case l.stopped && l.side.out() == nil:
 		return ErrStopped
 	}
 	return nil
+}
+
+// fail has all further calls fail with what is wrong with a batch, or with the line of a segment.
+func (l *Live) fail(err error) error {
+	what := "batch"
+	if l.cfg.Contexts != nil {
+		what = "line"
+	}
+	l.failed = fmt.Errorf("play: %s %d: %w", what, l.s.Lines, err)
+	return l.failed
 }
 
 // Close closes the batch that is out if it is due, and draws the noise of what it releases; the
@@ -138,16 +151,15 @@ func (l *Live) Close(now int64) (*Commit, error) {
 	}
 	c, err := l.close()
 	if err != nil {
-		l.failed = fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
-		return nil, l.failed
+		return nil, l.fail(err)
 	}
 	return c, nil
 }
 
 func (l *Live) close() (*Commit, error) {
-	c, text := &Commit{}, lineOf(l.s.Batch)
+	c, text := &Commit{}, l.side.head()
 	var arms []int
-	for i, p := range l.s.Batch {
+	for i, p := range l.side.out() {
 		if !p.Release {
 			continue
 		}
@@ -155,29 +167,32 @@ func (l *Live) close() (*Commit, error) {
 		k, _, _ := q.enough()
 		start := q.Head
 		n, sums := q.take(k, l.missing)
-		if err := l.curator.AddSteps(p.Arm, n, sums[0]); err != nil {
+		own := len(sums) - len(l.further)
+		if err := l.side.put(p.Arm, n, sums[:own]); err != nil {
 			return nil, err
 		}
-		for j := range l.metrics {
-			if err := l.metrics[j].curator.AddSteps(p.Arm, n, sums[1+j]); err != nil {
+		for j, f := range l.further {
+			if err := f.curator.AddSteps(p.Arm, n, sums[own+j]); err != nil {
 				return nil, err
 			}
 		}
 		arms = append(arms, p.Arm)
 		c.Taken = append(c.Taken, Taken{p.Arm, start, q.Head})
-		text.Plays[i].Gone = q.Head - start - n
+		if gone := q.Head - start - n; gone > 0 {
+			text.Plays[i].Gone = gone
+		}
 	}
 	l.line.Reset()
-	if err := l.driver.Close(); err != nil {
+	if err := l.side.release(); err != nil {
 		return nil, err
 	}
 	text.Release = bytes.TrimSpace(l.line.Bytes())
 	if len(arms) > 0 {
-		var err error
-		if text.Metrics, err = l.releaseMetrics(arms, text.Release); err != nil {
+		if err := l.releaseFurther(arms, &text); err != nil {
 			return nil, err
 		}
 	}
+	c.rules = text.Rules
 	return c, l.wait(c, text)
 }
 
@@ -196,11 +211,13 @@ func (l *Live) wait(c *Commit, text line) error {
 
 // write has a line written, and waits for the commit.
 func (l *Live) write(c *Commit, text line) error {
+	gram := text.Gram
+	text.Gram = nil
 	b, err := json.Marshal(text)
 	if err != nil {
 		return err
 	}
-	c.Line = append(b, '\n')
+	c.Line = append(gramline.Put(b, gram), '\n')
 	l.s.Lines++
 	l.pending = c
 	return nil
@@ -216,86 +233,8 @@ func (l *Live) Commit(c *Commit) error {
 	case c == nil || c != l.pending:
 		return errors.New("play: what is committed is not what Close returned last")
 	}
-	if l.pending = nil; c.note {
-		return nil
+	if l.pending = nil; !c.note {
+		l.failed = l.side.learn(c)
 	}
-	if c.drop != nil {
-		l.driver.Released = privacy.Released{} // the policy has had it, and its batch was withdrawn
-		c.drop()
-	}
-	if l.failed = l.next(); l.failed != nil {
-		return l.failed
-	}
-	return nil
-}
-
-// next asks the policy for a batch and begins it.
-func (l *Live) next() error {
-	b, err := l.driver.Next()
-	if err == nil {
-		err = l.canPlay(b)
-	}
-	if err == nil && b != nil {
-		err = l.open(b.Plays)
-	}
-	if err != nil {
-		return fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
-	}
-	l.stopped = b == nil
-	return nil
-}
-
-// canPlay refuses batches that cannot be played live.
-func (l *Live) canPlay(b *policy.Batch) error {
-	switch {
-	case b == nil:
-		return nil
-	case b.Ask:
-		return fmt.Errorf("it asks a question: %w", ErrBatch)
-	case b.Fresh:
-		return fmt.Errorf("it forgets its slots and starts afresh: %w", ErrBatch)
-	case len(b.Plays) == 0:
-		return fmt.Errorf("it is empty: %w", ErrBatch)
-	}
-	seen := make([]bool, len(l.s.Arms))
-	for _, p := range b.Plays {
-		switch {
-		case p.Arm < 0 || p.Arm >= len(seen) || p.Rounds < 1:
-			return fmt.Errorf("it has %d rounds of arm %d, must have at least 1 of an arm from 0 "+
-				"to %d: %w", p.Rounds, p.Arm, len(seen)-1, ErrBatch)
-		case l.s.Arms[p.Arm].Off:
-			return fmt.Errorf("it has arm %d: %w: %w", p.Arm, ErrOff, ErrBatch)
-		case seen[p.Arm]:
-			return fmt.Errorf("it has arm %d twice: %w", p.Arm, ErrBatch)
-		}
-		seen[p.Arm] = true
-	}
-	return nil
-}
-
-// open begins a batch.
-func (l *Live) open(plays []policy.Play) error {
-	for _, p := range plays {
-		q := &l.s.Arms[p.Arm]
-		q.ask(p.Rounds, p.Release)
-		if end := l.end(p.Arm, q.Head); p.Release && end != 0 && end != q.target() {
-			return fmt.Errorf("it releases %d decisions of arm %d, which said %d: %w", q.Asked,
-				p.Arm, end-q.Head, ErrBatch)
-		}
-	}
-	l.s.Batch = slices.Clone(plays)
-	l.resume()
-	return nil
-}
-
-// resume goes on with the batch of the state.
-func (l *Live) resume() {
-	l.plan = l.s.Batch
-	l.before, l.offers = l.before[:0], make([]int, len(l.plan))
-	clear(l.releases)
-	for _, p := range l.plan {
-		q := &l.s.Arms[p.Arm]
-		l.before = append(l.before, max(0, q.Asked-p.Rounds))
-		l.releases[p.Arm] = p.Release
-	}
+	return l.failed
 }

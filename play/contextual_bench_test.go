@@ -24,12 +24,12 @@ func BenchmarkContextual(b *testing.B) {
 				b.Fatal(err)
 			}
 			s := noise.NewFast(1, 2)
-			c, err := NewContextual(ContextualConfig{Policy: p, Window: 1000, Epoch: Epoch{1},
+			c, err := New(Config{Contexts: p, Window: 1000, Epoch: Epoch{1},
 				Rules: []Rule{{Name: "first", Clip: 20, Mechanism: privacy.Gaussian{Sigma: 1}}},
-				Curator: func(f release.FeatureConfig) (release.FeatureCurator, error) {
+				Vectors: func(f release.FeatureConfig) (release.FeatureCurator, error) {
 					return release.SimulatedFeatures(f, &s)
 				},
-				Sums: func(f release.Config) (release.Curator, error) { return release.Simulated(f, &s) }})
+				Curator: func(f release.Config) (release.Curator, error) { return release.Simulated(f, &s) }})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func BenchmarkContextual(b *testing.B) {
 			for b.Loop() {
 				actions := sets[now&63]
 				best := c.Best(actions)
-				k, err := c.Decide(actions[best*size.d:][:size.d], weights, now)
+				k, err := c.Decide(Decision{Vector: actions[best*size.d:][:size.d], Weights: weights}, now)
 				if err != nil {
 					b.Fatal(err)
 				}

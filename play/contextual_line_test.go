@@ -16,22 +16,22 @@ func TestReadContextual(t *testing.T) {
 	t.Parallel()
 	sound := 0
 	rapid.Check(t, func(t *rapid.T) {
-		line := contextualLine{N: rapid.IntRange(0, 20).Draw(t, "n"),
+		row := line{N: rapid.IntRange(0, 20).Draw(t, "n"),
 			Gram: rapid.SliceOfN(rapid.Int64Range(-20, 20), 0, 4).Draw(t, "gram")}
 		if rapid.Bool().Draw(t, "release") {
-			line.Release = json.RawMessage(`{"slot":0,"vector":[1,-0.5]}`)
+			row.Release = json.RawMessage(`{"slot":0,"vector":[1,-0.5]}`)
 		}
 		if rapid.Bool().Draw(t, "rule") {
-			line.Rules = []ruleLine{{Weights: 3, Squares: 4, Release: json.RawMessage(`[1]`)}}
+			row.Rules = []ruleLine{{Weights: 3, Squares: 4, Release: json.RawMessage(`[1]`)}}
 		}
-		text, err := json.Marshal(line)
+		text, err := json.Marshal(row)
 		if err != nil {
 			t.Fatal(err)
 		}
-		bare := line
+		bare := row
 		bare.Gram = nil
-		if rest, _ := json.Marshal(bare); line.N > 0 && len(rest) > len(`{"n":10}`) {
-			if put := gramline.Put(rest, line.Gram); string(put) != string(text) {
+		if rest, _ := json.Marshal(bare); row.N > 0 && len(rest) > len(`{"n":10}`) {
+			if put := gramline.Put(rest, row.Gram); string(put) != string(text) {
 				t.Fatalf("%s is written as %s", text, put)
 			}
 		}
@@ -43,9 +43,9 @@ func TestReadContextual(t *testing.T) {
 			put := rapid.SampledFrom(pieces).Draw(t, "put")
 			text = append(text[:from:from], append([]byte(put), text[to:]...)...)
 		}
-		var want contextualLine
-		refused := readLine(text, &want)
-		got, err := readContextual(text)
+		var want line
+		refused := readJSON(text, &want)
+		got, err := readLine(text)
 		if (err == nil) != (refused == nil) {
 			t.Fatalf("%s: %v, must be %v", text, err, refused)
 		}

@@ -19,7 +19,7 @@ func ExampleLive() {
 		panic(err)
 	}
 	for minute := range int64(60) {
-		ticket, _ := live.Decide(live.Arm(), minute)
+		ticket, _ := live.Decide(play.Decision{Arm: live.Arm()}, minute)
 		if minute%4 == 0 {
 			_, _ = live.Settle(ticket, 1, minute+5)
 		}

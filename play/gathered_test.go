@@ -41,7 +41,7 @@ func gatheredLines(t *testing.T, cfg Config) [][]byte {
 	}
 	var lines [][]byte
 	for now := int64(0); len(lines) < 4; now++ {
-		if _, err := l.Decide(l.Arm(), now); err != nil {
+		if _, err := l.Decide(Decision{Arm: l.Arm()}, now); err != nil {
 			t.Fatal(err)
 		}
 		c, err := l.Close(now)
@@ -250,11 +250,11 @@ func twoServers(t *testing.T, build func() policy.Policy, seed uint64,
 		if one.Arm() != arm {
 			return int(now)
 		}
-		ticket, err := two.Decide(arm, now)
+		ticket, err := two.Decide(Decision{Arm: arm}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := one.Decide(arm, now); err != nil || again != ticket {
+		if again, err := one.Decide(Decision{Arm: arm}, now); err != nil || again != ticket {
 			t.Fatalf("two servers decide %v, one %v: %v", ticket, again, err)
 		}
 		if src.IntN(5) == 0 {

@@ -1,17 +1,16 @@
 package play
 
 import (
-	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
-	"testing"
 
 	"github.com/sotto-dp/sotto/noise"
-	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -33,82 +32,37 @@ const (
 	countsGone         // who was withdrawn counts
 	metricTwice        // a metric that is reported twice counts twice
 	takesOthers        // to withdraw takes a reward out, whoever's it was
+	otherDefault       // what does not come counts as the lowest
+	// of contexts
+	unclipped  // a rule's weight is not clipped
+	looksAhead // choices are made with V of decisions that were not released
+	halfNoise  // a release has half the noise that is charged
+	silentRule // a rule has no noise, and it is charged
+	// of joint privacy
+	redraws   // noise that was shown is drawn again after a restart
+	keptBack  // the curator's state is put back one line
+	twoLeaves // a record is in two leaves
 )
 
-// A recorder is a curator that remembers what it was given and hands its sums out by batch.
-type recorder struct {
-	release.StepCurator
-	came  map[int]int // of the twin countsCame: by arm
-	given []given
+// A game is what a house plays: arms, contexts, or contexts under joint privacy.
+type game interface {
+	// start gives the configuration of one more start a policy, which is watched, and its curators.
+	start(h *house, cfg *Config)
+	// decide makes a decision with the model's knowledge of it, if there is one to make.
+	decide(h *house, pick choice) error
+	// judge holds a release against the model, at the moment when it becomes durable.
+	judge(h *house, before State, c *Commit) error
 }
 
-type given struct {
-	arm, n int
-	sum    int64
-}
-
-func (c *recorder) AddSteps(arm, n int, steps int64) error {
-	if came, ok := c.came[arm]; ok {
-		n = came
-	}
-	c.given = append(c.given, given{arm, n, steps})
-	return c.StepCurator.AddSteps(arm, n, steps)
-}
-
-// A watched policy tells what it is given.
-type watched struct {
-	policy.Policy
-	batch int
-	see   func(batch int, sums []float64)
-}
-
-func (p *watched) BearsMore() bool {
-	f, ok := p.Policy.(Flexible)
-	return ok && f.BearsMore()
-}
-
-func (p *watched) Next(r privacy.Released) *policy.Batch {
-	if r.Len() > 0 {
-		var sums []float64
-		for i := range r.Len() {
-			sums = append(sums, r.Sum(i), float64(r.N(i)))
-		}
-		p.see(p.batch-1, sums)
-	}
-	p.batch++
-	return p.Policy.Next(r)
-}
-
-// watchedExact is one that says where its batches end.
-type watchedExact struct {
-	*watched
-	Exact
-}
-
-func (p watchedExact) Drop(arm int)                          { p.watched.Policy.(Dropper).Drop(arm) }
-func (p watchedExact) BearsMore() bool                       { return p.watched.BearsMore() }
-func (p watchedExact) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
-func (p watchedExact) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
-
-// metricHigh is the end of the range of a house's metric, which tells its curator from that of rewards.
-const metricHigh = 3
-
-// withMetric adds a metric from −1 to 3, whose default is 0.
-func withMetric(cfg Config) Config {
-	cfg.Metrics = []Metric{{Name: "basket", Lo: -1, Hi: metricHigh, Mechanism: privacy.Laplace{Scale: 4}}}
-	return cfg
-}
-
-// A house is a Live with a store, a naive model of both, and a fault. Its methods fail the test
-// where the machine does what the model does not.
+// A house is a Live with a store, a naive model of both that keeps every single reward, and a fault.
+// Its methods fail the test where the machine does what the model does not.
 type house struct {
 	fault  fault
-	policy func() policy.Policy
-	cfg    Config
+	game   game
+	cfg    Config // but for policy, curators and epoch
 	noise  noise.Fast
+	rng    *rand.Rand // of vectors
 	live   *Live
-	cur    *recorder
-	second *recorder // of the metric
 	epochs uint64
 
 	// The store.
@@ -119,26 +73,28 @@ type house struct {
 	// The model.
 	now     int64
 	tickets []Ticket
-	rewards map[Ticket]int64 // accepted, in steps
-	durable map[Ticket]int64 // and written
-	gone    map[Ticket]bool  // withdrawn
-	kept    map[Ticket]bool  // and written
-	owner   map[Ticket]bool
+	rewards map[Ticket]float64 // accepted
+	durable map[Ticket]float64 // and written
+	gone    map[Ticket]bool    // withdrawn
+	kept    map[Ticket]bool    // and written
+	owner   map[Ticket]Event
 	counted map[[2]int]bool   // decisions that were released
 	handed  map[int][]float64 // what any policy was given of each batch
 	cut     int               // releases in which withdrawn rewards did not all stay
+	// of each release and coordinate, and of each rule: noise over what is charged
+	noises, quiet []float64
 }
 
-func newHouse(f fault, p func() policy.Policy, cfg Config, seed uint64) (*house, error) {
-	h := &house{fault: f, policy: p, cfg: cfg, noise: noise.NewFast(seed, 7), rewards: map[Ticket]int64{},
-		durable: map[Ticket]int64{}, gone: map[Ticket]bool{}, kept: map[Ticket]bool{},
-		owner: map[Ticket]bool{}, counted: map[[2]int]bool{},
-		handed: map[int][]float64{}}
-	l, err := New(h.config())
-	if err != nil {
+func newHouse(f fault, c house, seed uint64) (*house, error) {
+	h := &c
+	h.fault, h.noise, h.rng = f, noise.NewFast(seed, 7), rand.New(rand.NewPCG(seed, 8))
+	h.rewards, h.durable = map[Ticket]float64{}, map[Ticket]float64{}
+	h.gone, h.kept, h.owner = map[Ticket]bool{}, map[Ticket]bool{}, map[Ticket]Event{}
+	h.counted, h.handed = map[[2]int]bool{}, map[int][]float64{}
+	var err error
+	if h.live, err = New(h.config()); err != nil {
 		return nil, err
 	}
-	h.live = l
 	return h, h.write()
 }
 
@@ -153,90 +109,101 @@ func (h *house) config() Config {
 	h.epochs++
 	cfg := h.cfg
 	binary.BigEndian.PutUint64(cfg.Epoch[:], h.epochs)
-	w := &watched{Policy: h.policy(), see: func(batch int, sums []float64) {
-		if old, ok := h.handed[batch]; ok && !slices.Equal(old, sums) {
-			panic(caught("batch %d was handed out as %v and as %v", batch, old, sums))
-		}
-		h.handed[batch] = sums
-		if batch >= len(h.lines)-h.notes {
-			panic(caught("batch %d was handed out before it was durable", batch))
-		}
-	}}
-	cfg.Policy = w
-	if x, ok := w.Policy.(Exact); ok {
-		cfg.Policy = watchedExact{w, x}
-	}
-	cfg.Curator = func(rc release.Config) (release.Curator, error) {
-		c, err := release.Simulated(rc, &h.noise)
-		if err != nil {
-			return nil, err
-		}
-		r := &recorder{StepCurator: c.(release.StepCurator), came: map[int]int{}}
-		if rc.Hi == metricHigh {
-			h.second = r
-		} else {
-			h.cur = r
-		}
-		return r, nil
-	}
+	h.game.start(h, &cfg)
 	return cfg
 }
 
-// write makes the state durable.
-func (h *house) write() (err error) {
-	h.state, err = h.live.State().MarshalBinary()
+// see is told what a policy is given of a batch.
+func (h *house) see(batch int, got []float64) {
+	if old, ok := h.handed[batch]; ok && !slices.Equal(old, got) {
+		panic(caught("batch %d was handed out as %v and as %v", batch, old, got))
+	}
+	h.handed[batch] = got
+	if batch >= len(h.lines)-h.notes {
+		panic(caught("batch %d was handed out before it was durable", batch))
+	}
+}
+
+// seeVector is see of a vector.
+func (h *house) seeVector(batch int, r privacy.ReleasedVector) {
+	got := []float64{float64(r.N())}
+	for i := range r.Len() {
+		got = append(got, r.At(i))
+	}
+	h.see(batch, got)
+}
+
+// simulated is a curator with simulated noise.
+func (h *house) simulated(c release.Config) (release.StepCurator, error) {
+	s, err := release.Simulated(c, &h.noise)
+	if err != nil {
+		return nil, err
+	}
+	return s.(release.StepCurator), nil
+}
+
+// write makes the state durable, and put a state that is another.
+func (h *house) write() error { return h.put(h.live.State()) }
+
+func (h *house) put(s State) (err error) {
+	h.state, err = json.Marshal(s)
 	h.durable, h.kept = maps.Clone(h.rewards), maps.Clone(h.gone)
 	return err
 }
 
-func (h *house) decide(arm int) error {
-	t, err := h.live.Decide(arm, h.now)
-	if err != nil {
-		return err
-	}
-	if t.Arm != arm || t.Deadline != h.now+h.cfg.Window {
-		return caught("the ticket %+v of arm %d at %d", t, arm, h.now)
+// read is the state that is durable.
+func (h *house) read() (s State, err error) { return s, json.Unmarshal(h.state, &s) }
+
+// written are the lines of the store.
+func (h *house) written() func(func([]byte, error) bool) { return listed(h.lines) }
+
+// decided is told of a decision with its ticket.
+func (h *house) decided(t Ticket, e Event, deadline int64) error {
+	if t.Number != e.Number || t.Deadline != deadline {
+		return caught("the ticket %+v of decision %d at %d", t, e.Number, h.now)
 	}
 	if slices.Contains(h.tickets, t) {
 		return caught("two units have the ticket %+v", t)
 	}
-	h.owner[t] = true
+	h.owner[t] = e
 	h.tickets = append(h.tickets, t)
 	return nil
+}
+
+// segment is that of a ticket whose reward came and which is open, nil if there is none.
+func (h *house) segment(t Ticket) *Segment {
+	s := h.live.s.Arms[t.Arm].find(t.Number)
+	if s == nil || !s.Came.Has(t.Number-s.Start) || s.Gone.Has(t.Number-s.Start) || h.now >= t.Deadline {
+		return nil
+	}
+	return s
 }
 
 // settle reports on a ticket, known or not, and compares the answer with the model's.
 func (h *house) settle(t Ticket, reward float64) error {
 	l := h.live
-	steps := int64(math.Round(min(max(reward, 0), 1) * (1 << 20)))
-	if reward != reward {
-		steps = 0
-	}
-	deadline := t
+	asked := t
 	if h.fault == countsLate {
-		deadline.Deadline = math.MaxInt64
+		asked.Deadline = math.MaxInt64
 	}
 	metric, extra := h.metric(t)
-	if h.fault == metricTwice && t.Number < l.s.Arms[t.Arm].Issued {
-		if s := l.s.Arms[t.Arm].find(t.Number); s != nil && s.Came.Has(t.Number-s.Start) && h.now < t.Deadline {
-			s.More[0] += extra
-		}
+	if s := h.segment(t); s != nil && h.fault == metricTwice {
+		s.More[0] += extra
+	} else if s != nil && h.fault == countsTwice {
+		i := t.Number - s.Start
+		s.Came[i>>6] &^= 1 << (i & 63)
 	}
-	if h.fault == countsTwice && t.Number < l.s.Arms[t.Arm].Issued {
-		if s := l.s.Arms[t.Arm].find(t.Number); s != nil && s.Came.Has(t.Number-s.Start) && h.now < t.Deadline {
-			s.Sum += steps
-		}
-	}
-	got, err := l.SettleAll(deadline, reward, metric, h.now)
+	got, err := l.SettleAll(asked, reward, metric, h.now)
 	if err != nil {
 		return err
 	}
 	if want := h.answer(t); got != want {
 		return caught("the answer for %+v at %d is %v, must be %v", t, h.now, got, want)
 	}
-	if got == Accepted && !h.gone[t] {
-		if _, again := h.rewards[t]; !again {
-			h.rewards[t] = steps
+	if _, again := h.rewards[t]; got == Accepted && !h.gone[t] && !again {
+		h.rewards[t] = reward
+		if v, ok := l.side.(*vectors); ok && h.fault == unclipped {
+			v.unclip(t, reward)
 		}
 	}
 	return nil
@@ -255,10 +222,11 @@ func (h *house) metric(t Ticket) (values []float64, steps int64) {
 
 // answer is what must be answered to whoever reports on a ticket.
 func (h *house) answer(t Ticket) Status {
+	_, known := h.owner[t]
 	switch {
 	case h.counted[[2]int{t.Arm, t.Number}]: // also where the clock went back since
 		return Late
-	case !h.owner[t]:
+	case !known:
 		return Void
 	case h.now >= t.Deadline:
 		return Late
@@ -295,9 +263,9 @@ func (h *house) withdraw(t Ticket) error {
 }
 
 // crash loses all that is not durable, and restores the rest.
-func (h *house) crash() (err error) {
-	var s State
-	if err := s.UnmarshalBinary(h.state); err != nil {
+func (h *house) crash() error {
+	s, err := h.read()
+	if err != nil {
 		return err
 	}
 	h.rewards, h.gone = maps.Clone(h.durable), maps.Clone(h.kept)
@@ -309,30 +277,26 @@ func (h *house) crash() (err error) {
 			delete(h.owner, t)
 		}
 	}
-	h.live, err = Restore(h.config(), func(yield func([]byte, error) bool) {
-		for _, line := range h.lines {
-			if !yield(line, nil) {
-				return
-			}
-		}
-	}, s)
-	if err == nil {
-		err = h.same(s)
+	if h.live, err = Restore(h.config(), h.written(), s); err != nil {
+		return err
 	}
-	if err == nil && h.fault == sameEpoch {
+	if err := h.same(s); err != nil {
+		return err
+	}
+	if h.fault == sameEpoch {
 		h.live.cfg.Epoch = Epoch{7: 1}
 		for a := range h.live.s.Arms {
 			h.live.s.Arms[a].Runs = []Run{{0, h.live.cfg.Epoch}}
 		}
 	}
-	return err
+	return nil
 }
 
 // same holds the restored state against the stored one: but for epochs, and a batch that was not
 // asked for yet, they are the same.
 func (h *house) same(s State) error {
 	got := h.live.State()
-	if s.Batch == nil {
+	if s.Batch == nil && got.Batch != nil {
 		s.Batch = got.Batch
 		for a := range s.Arms {
 			s.Arms[a].Asked = got.Arms[a].Asked
@@ -346,9 +310,12 @@ func (h *house) same(s State) error {
 	for a := range s.Arms {
 		s.Arms[a].Runs = got.Arms[a].Runs
 	}
-	want, _ := s.MarshalBinary()
-	if is, _ := got.MarshalBinary(); !bytes.Equal(is, want) {
-		return caught("restored\n%+v, stored was\n%+v", got, s)
+	want, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if is, err := json.Marshal(got); err != nil || string(is) != string(want) {
+		return caught("restored\n%s, stored was\n%s; %v", is, want, err)
 	}
 	return nil
 }
@@ -362,38 +329,52 @@ const (
 	places
 )
 
+// early is when a batch is due if it is when all its rewards are in: now, if they are not.
+func early(l *Live, now int64) int64 {
+	at := now
+	for _, p := range l.side.out() {
+		q := &l.s.Arms[p.Arm]
+		k, settles, ok := q.enough()
+		at = max(at, settles)
+		for _, s := range q.Segments[:k] {
+			ok = ok && s.Came.Len() == s.End-s.Start
+		}
+		if !ok {
+			return now
+		}
+	}
+	return at
+}
+
 // close closes the batch if the machine says that it can be, in one transaction, with a crash at
 // some place of it.
 func (h *house) close(crash int) error {
 	l, now := h.live, h.now
-	if h.fault == closesEarly || h.fault == countsCame {
-		early := l.s.Batch != nil
+	switch a, _ := h.game.(*armsGame); h.fault {
+	case closesEarly:
+		now = early(l, now)
+	case countsCame:
 		for _, p := range l.s.Batch {
 			q := &l.s.Arms[p.Arm]
-			k, settles, ok := q.enough()
-			came, n := 0, 0
+			k, _, _ := q.enough()
+			came := 0
 			for _, s := range q.Segments[:k] {
-				came, n = came+s.Came.Len(), n+s.End-s.Start
+				came += s.Came.Len()
 			}
-			early = early && ok && came == n
-			if h.fault == countsCame && came > 0 {
-				h.cur.came[p.Arm] = came
-			} else if h.fault == closesEarly {
-				now = max(now, settles)
+			if came > 0 {
+				a.cur.came[p.Arm] = came
 			}
 		}
-		if h.fault == closesEarly && !early {
-			now = h.now
-		}
+	case otherDefault:
+		l.cfg.Default, l.missing[0] = l.cfg.Lo, 0
 	}
-	before := l.State()
-	h.cur.given = h.cur.given[:0]
-	if h.second != nil {
-		h.second.given = h.second.given[:0]
-	}
+	before, earned := l.State(), l.Rules()
 	c, err := l.Close(now)
 	if err != nil || c == nil {
 		return err
+	}
+	if !slices.Equal(earned, l.Rules()) {
+		return caught("what is earned is told before it is durable")
 	}
 	if h.fault == handsOut {
 		if err := l.Commit(c); err != nil {
@@ -409,12 +390,54 @@ func (h *house) close(crash int) error {
 	return h.finish(before, c, crash)
 }
 
+// judge holds a release against the model, at the moment when it becomes durable.
+func (h *house) judge(before State, c *Commit) error {
+	for _, took := range c.Taken {
+		for n := took.Start; n < took.End; n++ {
+			if h.counted[[2]int{took.Arm, n}] {
+				return caught("decision %d of arm %d is in two releases", n, took.Arm)
+			}
+			h.counted[[2]int{took.Arm, n}] = true
+		}
+		for t := range h.owner {
+			if t.Arm == took.Arm && t.Number >= took.Start && t.Number < took.End && h.now < t.Deadline {
+				return caught("line %d closed at %d, before the deadline of %+v", before.Lines, h.now, t)
+			}
+		}
+	}
+	return h.game.judge(h, before, c)
+}
+
+// takenBy are the tickets of the decisions that were taken, by number.
+func (h *house) takenBy(took Taken) map[int]Ticket {
+	out := map[int]Ticket{}
+	for t := range h.owner {
+		if t.Arm == took.Arm && t.Number >= took.Start && t.Number < took.End {
+			out[t.Number] = t
+		}
+	}
+	return out
+}
+
+// share is the reward of a ticket, or the default, mapped to [0,1] and the grid.
+func (h *house) share(t Ticket) (share float64, came bool) {
+	lo, hi := h.live.cfg.Lo, h.live.cfg.Hi
+	r, came := h.rewards[t]
+	if !came {
+		r = h.cfg.Default
+	}
+	if r != r {
+		r = lo
+	}
+	return math.Round((min(max(r, lo), hi)-lo)/(hi-lo)*(1<<20)) / (1 << 20), came
+}
+
 // takeOff takes an arm off, if that can be, with a crash at some place of it.
 func (h *house) takeOff(arm, crash int) error {
 	if _, ok := h.live.cfg.Policy.(watchedExact); !ok || h.fault != none {
 		return nil
 	}
-	if _, ok := h.policy().(Dropper); !ok {
+	if _, ok := h.game.(*armsGame).policy().(Dropper); !ok {
 		return nil
 	}
 	on := 0
@@ -461,16 +484,17 @@ func (h *house) note(crash int) error {
 }
 
 // finish makes a commit durable and commits it.
-func (h *house) finish(before State, c *Commit, crash int) (err error) {
+func (h *house) finish(before State, c *Commit, crash int) error {
 	l := h.live
-	state, lines := h.state, h.lines
-	h.lines = append(h.lines, c.Line)
-	if h.fault == keepsSegment {
-		h.state, err = before.MarshalBinary()
-	} else {
-		err = h.write()
+	state, lines, now := h.state, h.lines, l.State()
+	h.lines = append(slices.Clone(h.lines), c.Line)
+	switch h.fault {
+	case keepsSegment:
+		now = before
+	case keptBack:
+		now.Kept = before.Kept
 	}
-	if err != nil {
+	if err := h.put(now); err != nil {
 		return err
 	}
 	if crash == afterWrite {
@@ -490,98 +514,100 @@ func (h *house) finish(before State, c *Commit, crash int) (err error) {
 	return nil
 }
 
-// judge holds a release against the model, at the moment when it becomes durable.
-func (h *house) judge(before State, c *Commit) error {
-	i := 0
-	for _, p := range before.Batch {
-		if !p.Release {
-			continue
+// choice draws a number from 0 to n−1.
+type choice func(n int, what string) int
+
+// seeded draws by a seed.
+func seeded(seed, stream uint64) choice {
+	src := rand.New(rand.NewPCG(seed, stream))
+	return func(n int, _ string) int { return src.IntN(n) }
+}
+
+// step does one random thing to a house.
+func (h *house) step(pick choice) error {
+	switch what := pick(12, "what"); what {
+	case 0, 1, 2, 3:
+		return h.game.decide(h, pick)
+	case 4, 5, 6:
+		if len(h.tickets) == 0 {
+			return nil
 		}
-		if i >= len(c.Taken) || i >= len(h.cur.given) {
-			return caught("batch %d released %d arms", before.Lines, len(c.Taken))
+		back := pick(min(len(h.tickets), 40), "back")
+		t := h.tickets[len(h.tickets)-1-back]
+		if pick(10, "withdraw") == 9 {
+			return h.withdraw(t)
 		}
-		took, got := c.Taken[i], h.cur.given[i]
-		i++
-		asked := before.Arms[p.Arm].Asked
-		missing := int64(math.Round(h.cfg.Default * (1 << 20)))
-		sum, more, stray := int64(0), int64(0), int64(0) // stray: of the sum, what was withdrawn
-		found, gone, kept := map[int]int64{}, map[int]bool{}, 0
-		for t, x := range h.rewards {
-			if t.Arm == p.Arm {
-				found[t.Number] = x
-			}
+		lo, hi := h.live.cfg.Lo, h.live.cfg.Hi
+		return h.settle(t, []float64{lo, hi, 0.25, -3, 7, math.NaN(), math.Inf(1)}[pick(7, "reward")])
+	case 7:
+		if err := h.write(); err != nil {
+			return err
 		}
-		for t, yes := range h.gone {
-			if t.Arm == p.Arm && yes {
-				gone[t.Number] = true
-			}
+		if pick(4, "crash") == 0 {
+			return h.crash()
 		}
-		for n := took.Start; n < took.End; n++ {
-			if h.counted[[2]int{p.Arm, n}] {
-				return caught("decision %d of arm %d is in two releases", n, p.Arm)
-			}
-			h.counted[[2]int{p.Arm, n}] = true
-			x, came := found[n]
-			counts := !gone[n] && (came || !h.cfg.Drop)
-			if counts {
-				kept++
-			}
-			if counts && !came {
-				x, more = missing, more+1<<18
-			} else if came {
-				_, steps := h.metric(Ticket{Arm: p.Arm, Number: n})
-				more += steps
-			}
-			if came && !counts {
-				stray += x
-			}
-			sum += x
+	case 8:
+		if pick(6, "crash") == 0 {
+			return h.crash()
 		}
-		if took.Arm != p.Arm || got.arm != p.Arm || kept != got.n || kept < asked || kept == 0 ||
-			h.live.cfg.Take == Exactly && kept != asked {
-			return caught("batch %d took %+v and released %d, asked for %d of arm %d", before.Lines,
-				took, got.n, asked, p.Arm)
+		if pick(60, "off") == 59 {
+			return h.takeOff(pick(max(1, h.cfg.Arms), "arm"), pick(places, "place"))
 		}
-		if cut := max(0, sum-int64(kept)<<20); got.sum != sum-cut || cut > stray {
-			return caught("batch %d released a sum that is not that of its rewards and defaults", before.Lines)
-		} else if cut > 0 {
-			h.cut++
+		if pick(60, "note") == 59 {
+			return h.note(pick(places, "place"))
 		}
-		if h.second != nil && (i > len(h.second.given) ||
-			h.second.given[i-1] != given{p.Arm, kept, min(more, int64(kept)<<20)}) {
-			return caught("batch %d released a metric that is not that of its reports and defaults", before.Lines)
+	case 9, 10:
+		h.now += int64(pick(6, "time"))
+		if far := int64(pick(400, "far") - 200); pick(60, "jump") == 59 && (far > 0 || !h.cfg.Drop) {
+			h.now += far // clocks go back, too
 		}
-		for t := range h.owner {
-			if t.Arm == p.Arm && t.Number >= took.Start && t.Number < took.End && h.now < t.Deadline {
-				return caught("batch %d closed at %d, before the deadline of %+v", before.Lines, h.now, t)
+		return h.close(pick(places, "place"))
+	case 11:
+		h.now++
+		for range 8 { // whatever is due
+			if err := h.close(nowhere); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// policies are what houses play: all ways to take a queue, batches that release nothing, coins.
-func policies(t testing.TB) map[string]func() policy.Policy {
-	t.Helper()
-	ok := func(p policy.Policy, err error) policy.Policy {
-		if err != nil {
-			t.Fatal(err)
+// play does so many random things. A panic of the watched policy is an error.
+func (h *house) play(steps int, pick choice) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(error)
+			if !ok || !errors.Is(e, errCaught) {
+				panic(r)
+			}
+			err = e
 		}
-		return p
+	}()
+	for i := range steps {
+		if err := h.step(pick); err != nil && !errors.Is(err, ErrStopped) {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
 	}
-	return map[string]func() policy.Policy{
-		"dp-klucb":   func() policy.Policy { p, err := policy.NewDPKLUCB(3, 1, 1.5, 2); return ok(p, err) },
-		"adap-klucb": func() policy.Policy { p, err := policy.NewAdaPKLUCB(2, 1, 3.1); return ok(p, err) },
-		"batch-se": func() policy.Policy {
-			p, err := policy.NewBatchSE(3, privacy.Pure{Epsilon: 1}, 0.1, 2)
-			return ok(p, err)
-		},
-		"lazy-dp-ts": func() policy.Policy {
-			s := noise.NewFast(3, 4)
-			p, err := policy.NewLazyDPTS(2, 1, &s)
-			return ok(p, err)
-		},
-	}
+	return nil
 }
 
-func armsOf(p policy.Policy) int { return len(p.Next(privacy.Released{}).Plays) }
+// run plays one long run by a seed.
+func run(f fault, c house, seed uint64, steps int) (*house, error) {
+	h, err := newHouse(f, c, seed)
+	if err != nil {
+		return nil, err
+	}
+	return h, h.play(steps, seeded(seed, 2))
+}
+
+// loud says whether noise over its scale may be standard normal: the sum of squares of n is within
+// 7 standard deviations, which normal noise leaves with probability below 1e-6 for n ≥ 200.
+func loud(noises []float64) bool {
+	var q float64
+	for _, x := range noises {
+		q += x * x
+	}
+	n := float64(len(noises))
+	return math.Abs(q-n) < 7*math.Sqrt(2*n)
+}

@@ -2,211 +2,197 @@ package play
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/testneeds"
-	"github.com/sotto-dp/sotto/policy"
 )
 
-// choice draws a number from 0 to n−1.
-type choice func(n int, what string) int
-
-// step does one random thing to a house.
-func (h *house) step(pick choice) error {
-	switch what := pick(12, "what"); what {
-	case 0, 1, 2, 3:
-		arm := h.live.Arm()
-		if arm < 0 {
-			return nil
-		}
-		if a := pick(h.cfg.Arms, "arm"); pick(8, "floor") == 0 && !h.live.s.Arms[a].Off {
-			arm = a
-		}
-		return h.decide(arm)
-	case 4, 5, 6:
-		if len(h.tickets) == 0 {
-			return nil
-		}
-		back := pick(min(len(h.tickets), 40), "back")
-		t := h.tickets[len(h.tickets)-1-back]
-		if pick(10, "withdraw") == 9 {
-			return h.withdraw(t)
-		}
-		reward := []float64{0, 1, 0.25, -3, 7, math.NaN(), math.Inf(1)}[pick(7, "reward")]
-		return h.settle(t, reward)
-	case 7:
-		if err := h.write(); err != nil {
-			return err
-		}
-		if pick(4, "crash") == 0 {
-			return h.crash()
-		}
-	case 8:
-		if pick(6, "crash") == 0 {
-			return h.crash()
-		}
-		if pick(60, "off") == 59 {
-			return h.takeOff(pick(h.cfg.Arms, "arm"), pick(places, "place"))
-		}
-		if pick(60, "note") == 59 {
-			return h.note(pick(places, "place"))
-		}
-	case 9, 10:
-		h.now += int64(pick(6, "time"))
-		if far := int64(pick(400, "far") - 200); pick(60, "jump") == 59 && (far > 0 || !h.cfg.Drop) {
-			h.now += far // clocks go back, too
-		}
-		return h.close(pick(places, "place"))
-	case 11:
-		h.now++
-		for range 8 { // whatever is due
-			if err := h.close(nowhere); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// play does so many random things. A panic of the watched policy is an error.
-func (h *house) play(steps int, pick choice) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(error)
-			if !ok || !errors.Is(e, errCaught) {
-				panic(r)
-			}
-			err = e
-		}
-	}()
-	for i := range steps {
-		if err := h.step(pick); err != nil && !errors.Is(err, ErrStopped) {
-			return fmt.Errorf("step %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-func houseConfig(arms int) Config { return Config{Arms: arms, Default: 0.25, Window: 30, Cut: 3} }
-
 // Whatever happens in whatever order, with crashes at every point: each accepted reward is in
-// exactly one release, whose count is that of its decisions and whose sum that of accepted rewards
-// and defaults, and which is handed out once.
+// exactly one release, after the deadlines of all its decisions, whose count is that of its decisions
+// and whose sums those of accepted rewards and defaults, and which is handed out once. A metric is
+// released with the rewards, of the same decisions, as it was reported first, and where rewards that
+// do not come are dropped, releases are of those that came.
+//
+// With contexts segments end where det V says, and what is played follows from the lines alone. Under
+// joint privacy batches end by count, each line has all records up to its batch and the noise of its
+// nodes, each of which was drawn once, a restart later too, and it costs the budget. Noise is that of
+// its law, but for one run in a million.
 func TestLiveIsTheModel(t *testing.T) {
-	for name, p := range policies(t) {
+	of := policies(t)
+	arms := func(name string, take Take, drop, metric bool) func() house {
+		return func() house {
+			cfg := houseConfig(armsOf(of[name]()))
+			if cfg.Take, cfg.Drop = take, drop; metric {
+				cfg = withMetric(cfg)
+			}
+			return ofArms(of[name], cfg)
+		}
+	}
+	for name, c := range map[string]struct {
+		build              func() house
+		least, full, lines int // seeds, and lines of each on average
+		rapid, sole        bool
+	}{
+		"dp-klucb":                {build: arms("dp-klucb", 0, false, false), rapid: true},
+		"adap-klucb":              {build: arms("adap-klucb", 0, false, false), rapid: true},
+		"batch-se":                {build: arms("batch-se", 0, false, false), rapid: true},
+		"lazy-dp-ts":              {build: arms("lazy-dp-ts", 0, false, false), rapid: true},
+		"at least":                {build: arms("dp-klucb", AtLeast, false, false)},
+		"drop":                    {build: arms("dp-klucb", AtLeast, true, false)},
+		"metric":                  {build: arms("dp-klucb", AtLeast, false, true), sole: true},
+		"metric of lazy-dp-ts":    {build: arms("lazy-dp-ts", 0, false, true), sole: true},
+		"metric, drop":            {build: arms("dp-klucb", AtLeast, true, true), sole: true},
+		"contexts":                {build: ofContexts, least: 3, full: 30, lines: 5, rapid: true},
+		"contexts, joint privacy": {build: ofClinic, least: 2, full: 20, lines: 15, rapid: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
-				h, err := newHouse(none, p, houseConfig(armsOf(p())), rapid.Uint64().Draw(t, "seed"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := h.play(rapid.IntRange(1, 200).Draw(t, "steps"), func(n int, what string) int {
-					return rapid.IntRange(0, n-1).Draw(t, what)
-				}); err != nil {
-					t.Fatal(err)
-				}
-			})
-			longer(t, p, 0, false, false)
+			if c.rapid {
+				rapid.Check(t, func(t *rapid.T) {
+					h, err := newHouse(none, c.build(), rapid.Uint64().Draw(t, "seed"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := h.play(rapid.IntRange(1, 200).Draw(t, "steps"), func(n int, what string) int {
+						return rapid.IntRange(0, n-1).Draw(t, what)
+					}); err != nil {
+						t.Fatal(err)
+					}
+				})
+			}
+			if c.sole {
+				testneeds.OneGoroutine(t)
+			}
+			if c.lines == 0 {
+				c.least, c.full, c.lines = 8, 20, 3
+			}
+			longer(t, c.build, testneeds.Size(c.least, c.full), c.lines)
 		})
 	}
 }
 
 // longer plays more steps than rapid draws.
-func longer(t *testing.T, p func() policy.Policy, take Take, drop, metric bool) {
-	lines, gone, cut, seeds := 0, 0, 0, testneeds.Size(8, 20)
+func longer(t *testing.T, build func() house, seeds, least int) {
+	lines, gone, cut, drops := 0, 0, 0, build().cfg.Take == AtLeast
+	var noises []float64
 	for seed := range uint64(seeds) {
-		src := rand.New(rand.NewPCG(seed, 1))
-		cfg := houseConfig(armsOf(p()))
-		cfg.Take, cfg.Drop = take, drop
-		if metric {
-			cfg = withMetric(cfg)
-		}
-		h, err := newHouse(none, p, cfg, seed)
+		h, err := run(none, build(), seed, 1500)
 		if err != nil {
-			t.Fatal(err)
-		}
-		if err := h.play(1500, func(n int, _ string) int { return src.IntN(n) }); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		lines, cut = lines+len(h.lines), cut+h.cut
 		gone += bytes.Count(bytes.Join(h.lines, nil), []byte(`"gone"`))
+		noises = append(noises, h.noises...)
 	}
-	if take == AtLeast && gone < seeds {
+	if drops && gone < seeds {
 		t.Errorf("%d releases in all of what does not all count: nothing was tested", gone)
 	}
-	if take == AtLeast && cut == 0 {
+	if drops && cut == 0 {
 		t.Error("no sum was cut to its count: nothing was tested")
 	}
-	if lines < 3*seeds {
+	if lines < least*seeds {
 		t.Errorf("%d batches in all: nothing was tested", lines)
+	}
+	if len(noises) > 0 && !loud(noises) {
+		t.Errorf("%d noises are not those that are charged", len(noises))
 	}
 }
 
-// At least, too, where a policy may have it either way.
-func TestLiveIsTheModelAtLeast(t *testing.T) {
-	longer(t, policies(t)["dp-klucb"], AtLeast, false, false)
-}
-
-// Where rewards that do not come are dropped, releases are of those that came.
-func TestLiveIsTheModelDrop(t *testing.T) { longer(t, policies(t)["dp-klucb"], AtLeast, true, false) }
-
-// A metric is released with the rewards, of the same decisions, as it was reported first.
-func TestLiveIsTheModelMetric(t *testing.T) {
-	testneeds.OneGoroutine(t)
-	longer(t, policies(t)["dp-klucb"], AtLeast, false, true)
-	longer(t, policies(t)["lazy-dp-ts"], 0, false, true)
-	longer(t, policies(t)["dp-klucb"], AtLeast, true, true)
-}
-
-// Each broken twin is found by the same play, within a few seeds, by the model or by the machine
-// itself, which survives them all when it is whole.
+// Each broken twin is found by the same play, within a few seeds, by the model, by the machine
+// itself, which survives them all when it is whole, or by its noise.
 func TestBrokenTwinsAreCaught(t *testing.T) {
 	p := policies(t)["dp-klucb"]
-	for f, name := range map[fault]string{none: "none", countsTwice: "counts twice",
-		countsCame: "counts what came", closesEarly: "closes early",
-		handsOut: "hands out", drawsAgain: "draws again", sameEpoch: "same epoch",
-		countsLate: "counts late", keepsSegment: "keeps the segment",
-		heedsRewards: "heeds rewards", countsGone: "counts who is gone",
-		metricTwice: "counts a metric twice", takesOthers: "takes others' rewards out"} {
+	arms := func(change func(*Config)) func() house {
+		cfg := houseConfig(3)
+		change(&cfg)
+		return func() house { return ofArms(p, cfg) }
+	}
+	plain := arms(func(*Config) {})
+	for name, c := range map[string]struct {
+		f     fault
+		build func() house
+		seeds uint64
+		loud  bool // its noise is not that of its law
+	}{
+		"none":                      {none, plain, 60, false},
+		"counts twice":              {countsTwice, plain, 60, false},
+		"counts what came":          {countsCame, arms(func(c *Config) { c.Default = 0 }), 60, false}, // so that its sums are possible ones
+		"closes early":              {closesEarly, plain, 60, false},
+		"hands out":                 {handsOut, plain, 60, false},
+		"draws again":               {drawsAgain, plain, 60, false},
+		"same epoch":                {sameEpoch, plain, 60, false},
+		"counts late":               {countsLate, plain, 60, false},
+		"keeps the segment":         {keepsSegment, plain, 60, false},
+		"another default":           {otherDefault, plain, 60, false},
+		"heeds rewards":             {heedsRewards, arms(func(c *Config) { c.Take = AtLeast }), 60, false},
+		"counts who is gone":        {countsGone, arms(func(c *Config) { c.Take = AtLeast }), 60, false},
+		"takes others' rewards out": {takesOthers, arms(func(c *Config) { c.Take = AtLeast }), 60, false},
+		"counts a metric twice":     {metricTwice, arms(func(c *Config) { *c = withMetric(*c) }), 60, false},
+
+		"contexts: counts twice":            {countsTwice, ofContexts, 20, false},
+		"contexts: closes early":            {closesEarly, ofContexts, 20, false},
+		"contexts: hands out":               {handsOut, ofContexts, 20, false},
+		"contexts: draws again":             {drawsAgain, ofContexts, 20, false},
+		"contexts: same epoch":              {sameEpoch, ofContexts, 20, false},
+		"contexts: counts late":             {countsLate, ofContexts, 20, false},
+		"contexts: keeps the segment":       {keepsSegment, ofContexts, 20, false},
+		"contexts: another default":         {otherDefault, ofContexts, 20, false},
+		"contexts: a weight is not clipped": {unclipped, ofContexts, 20, false},
+		"contexts: looks ahead":             {looksAhead, ofContexts, 20, false},
+		"contexts: half the noise":          {halfNoise, ofContexts, 3, true},
+
+		"joint: half the noise":            {halfNoise, ofClinic, 2, true},
+		"joint: noise drawn again":         {redraws, ofClinic, 2, true},
+		"joint: its state put back a line": {keptBack, ofClinic, 2, true},
+		"joint: a record in two leaves":    {twoLeaves, ofClinic, 2, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(60) {
-				src := rand.New(rand.NewPCG(seed, 2))
-				cfg := houseConfig(3)
-				if f == metricTwice {
-					cfg = withMetric(cfg)
-				}
-				if f == heedsRewards || f == countsGone || f == takesOthers {
-					cfg.Take = AtLeast
-				}
-				if f == countsCame {
-					cfg.Default = 0 // so that its sums are possible ones
-				}
-				h, err := newHouse(f, p, cfg, seed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				err = h.play(1500, func(n int, _ string) int { return src.IntN(n) })
-				if f == none && err != nil {
+			var noises []float64
+			for seed := range c.seeds {
+				h, err := run(c.f, c.build(), seed, 1500)
+				if c.f == none && err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
-				if f == none || err == nil {
-					continue
+				if err != nil {
+					t.Logf("seed %d: %v", seed, err)
+					return
 				}
-				t.Logf("seed %d: %v", seed, err)
-				return
+				noises = append(noises, h.noises...)
 			}
-			if f != none {
-				t.Error("not caught")
+			if c.f != none && !(c.loud && len(noises) >= 200 && !loud(noises)) {
+				t.Errorf("not caught, by %d noises", len(noises))
 			}
 		})
+	}
+}
+
+// A rule without noise is seen.
+func TestSilentRuleIsCaught(t *testing.T) {
+	h, err := run(silentRule, ofContexts(), 1, 1500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range h.quiet {
+		if math.Abs(x) > 1e-6 {
+			t.Fatal("the twin is not one")
+		}
+	}
+	whole, err := run(none, ofContexts(), 1, 1500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	still := 0
+	for _, x := range whole.quiet {
+		if math.Abs(x) < 1e-4 { // of Lap(5) and N(0,9) with probability below 3e-5 each
+			still++
+		}
+	}
+	if len(whole.quiet) < 20 || still > 2 {
+		t.Errorf("%d of %d sums of rules have no noise", still, len(whole.quiet))
 	}
 }
 
@@ -215,13 +201,11 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 func TestCrashAtEveryInstant(t *testing.T) {
 	const steps = 120
 	every := testneeds.Size(5, 1) // prime to places
+	middle := func(n int, _ string) int { return n / 2 }
 	traffic := func(crash int) func(h *house, i int) error {
 		return func(h *house, i int) error {
 			h.now++
-			var err error
-			if arm := h.live.Arm(); arm >= 0 {
-				err = h.decide(arm)
-			}
+			err := h.game.decide(h, middle)
 			if n := len(h.tickets); err == nil && n > 3 {
 				err = h.settle(h.tickets[n-1-i%3], float64(i%2))
 			}
@@ -241,12 +225,16 @@ func TestCrashAtEveryInstant(t *testing.T) {
 			return err
 		}
 	}
+	builds := map[string]func() house{"contexts": ofContexts, "contexts, joint privacy": ofClinic}
 	for name, p := range policies(t) {
+		builds[name] = func() house { return ofArms(p, houseConfig(armsOf(p()))) }
+	}
+	for name, build := range builds {
 		whole := 0
 		for crash := 0; crash < steps*places; crash += every {
-			cfg := houseConfig(armsOf(p()))
-			cfg.Window = 8
-			h, err := newHouse(none, p, cfg, 5)
+			c := build()
+			c.cfg.Window = 8
+			h, err := newHouse(none, c, 5)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,7 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 	case l.s.Arms[arm].Off:
 		return nil, fmt.Errorf("play: arm %d: %w", arm, ErrOff)
 	case !ok:
-		return nil, fmt.Errorf("play: no arm can be taken off: %T cannot be told of it (Dropper)", l.cfg.Policy)
+		return nil, fmt.Errorf("play: no arm can be taken off: %T cannot be told of it (Dropper)", l.policy)
 	}
 	var left []policy.Play
 	for a := range l.s.Arms {
@@ -75,12 +75,14 @@ func (l *Live) Note(change json.RawMessage) (*Commit, error) {
 }
 
 // SetWindow changes how long rewards may take, and how long the clock leaves a segment open, as in
-// Config. What has been decided keeps its deadline.
+// Config. What has been decided keeps its deadline. With contexts cut has no meaning.
 func (l *Live) SetWindow(window, cut int64) error {
 	if err := checkWindow(window, cut); err != nil {
 		return err
 	}
-	l.cfg.Window, l.cfg.Cut = window, orSixteenth(cut, window)
+	if l.cfg.Window = window; l.cfg.Contexts == nil {
+		l.cfg.Cut = orSixteenth(cut, window)
+	}
 	return nil
 }
 

@@ -1,6 +1,5 @@
 // Package play plays a policy on a curator: in memory, batch by batch, with a Driver, and live,
-// decision by decision, with a Live; or, where each decision has a context, with a Contextual, whose
-// own comment says where it differs from what follows.
+// decision by decision, with a Live, on arms or, where each decision has a context, on vectors.
 //
 // # What a Live promises
 //
@@ -28,8 +27,28 @@
 // clock, so tickets must be hard to guess.
 //
 // Mechanisms that keep secret noise from release to release, trees, counters and sparse vectors,
-// are refused: that noise would have to be stored. A Driver in memory plays them all, and a
-// Contextual stores that of Gram trees.
+// are refused: that noise would have to be stored. A Driver in memory plays them all, and with
+// contexts that of Gram trees is stored.
+//
+// # Contexts
+//
+// With a ContextualPolicy a decision is of a vector instead of an arm, all are in one queue, and the
+// records of a release are vectors and their rewards. A segment ends with the decision by which the
+// policy says so, of public vectors and counts, and is released when the deadlines of all its
+// decisions have passed: what has been released is a prefix of the decisions.
+//
+// The reward alone is protected. Vectors and weights are public, and so none of them may be made of
+// a reward that was not released: the lines of the transcript have sums of them, without noise.
+// Single rewards are gone at a release; vectors and weights too, but for what a policy keeps of
+// vectors, sums of products.
+//
+// Where the policy releases running Gram matrices (linear.LinUCB in leaves), a decision's vector
+// and its reward are protected together, under joint differential privacy: the lines have noisy
+// matrices and nothing else, segments end by count, and no error has anything of a vector. Then
+// whoever is not the unit must not see what she was given, nor vectors, nor propensities: that is
+// the caller's. There are no rules, whose weights would tell. The curator is a release.KeptCurator:
+// its state is in the state, and the one that goes with a line must be durable with it, or neither;
+// see there for what would be lost by going back.
 package play
 
 import (
@@ -37,7 +56,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/sotto-dp/sotto/policy"
@@ -59,39 +77,59 @@ var (
 // for Window, Cut and Epoch.
 type Config struct {
 	// Policy has not been asked for anything yet; its coins, if it tosses any, are at their start.
-	Policy policy.Policy
-	Arms   int // at least 1
+	// Or Contexts is given, which was not played yet, and then no Arms, Metrics, Drop or Gathering.
+	Policy   policy.Policy
+	Contexts ContextualPolicy
+	Arms     int // at least 1
+	// Horizon is how many decisions with contexts there are: after the last one the segment is cut.
+	// 0 is no end.
+	Horizon int
 	// Lo and Hi are the declared range of rewards; both 0 means [0,1]. Default, in it, is what a
-	// decision counts whose reward does not come.
+	// decision counts whose reward does not come. With contexts rewards are then mapped to [−1,1].
 	Lo, Hi, Default float64
 	// Window is how long a reward may take, at least 1, in the unit of the times that are handed
 	// in. It may change: what has been decided keeps its deadline.
 	Window int64
-	// Metrics are further numbers of each decision, which are released with the rewards. The cap of
-	// Ledger, if there is one, must be for all of them together.
+	// Metrics are further numbers of each decision, which are released with the rewards, and Rules,
+	// with contexts, others whose earnings are estimated. The cap of Ledger, if there is one, must be
+	// for all of them together.
 	Metrics []Metric
+	Rules   []Rule
 	// Drop: a decision whose reward does not come counts nowhere, instead of as Default. Then the
 	// counts of releases tell whether rewards came, and when a batch closes depends on it too: only
 	// for reporters who promise to report every outcome. The policy must take at least, not exactly.
 	Drop bool
-	// Cut is how long the clock leaves a segment open, 0 for a sixteenth of the window.
+	// Cut is how long the clock leaves a segment open, 0 for a sixteenth of the window. With contexts
+	// the policy ends segments, and the clock none.
 	Cut  int64
-	Take Take // 0: as the policy is admitted, see Admit
+	Take Take // 0: as the policy is admitted, see Admit; with contexts it is Exactly
 	// Ledger are the options of the ledger that New or Restore makes: a cap, and what it covers.
 	Ledger []privacy.Option
-	// Curator builds the curator; nil is release.Real, or release.RealGathered. It must return a
-	// release.StepCurator.
+	// Curator builds the curator of rewards, and those of metrics and rules; nil is release.Real, or
+	// release.RealGathered. It must return a release.StepCurator.
 	Curator func(release.Config) (release.Curator, error)
+	// Vectors builds the curator with contexts; nil is release.RealFeatures. It must return a
+	// release.StepFeatureCurator.
+	Vectors func(release.FeatureConfig) (release.FeatureCurator, error)
 	// Gathering says how sums of rewards are gathered that nobody sees, if they are: then there are
 	// no metrics, and nothing is dropped.
 	Gathering release.Gathering
 	Epoch     Epoch
 }
 
+// A Decision is what a unit is given: an arm, or with contexts a vector, whose numbers are multiples
+// of 2^-20 and whose norm is at most 1. The weights are by rule: the probability that the rule plays
+// the vector over the probability with which it was played here, 0 if the rule would play another.
+type Decision struct {
+	Arm             int
+	Vector, Weights []float64
+}
+
 // A Live plays a policy on units who come one by one and whose rewards come when they will:
 //
 //   - Decide gives a unit a ticket, and an arm: that of Arm, or a uniform one where a floor of
-//     traffic says so. Not to call it is to pause; windows go on.
+//     traffic says so. With contexts it is a vector, that of Best or another one. Not to call it is to
+//     pause; windows go on.
 //     Where a decision only counts once somebody meets it, Offer gives the arm, and DecideUntil counts.
 //   - Settle takes a ticket's reward, once. A deadline that passes without one is the default.
 //   - Withdraw takes a ticket out whose unit never met its decision.
@@ -105,23 +143,58 @@ type Config struct {
 // or a commit of something else is not such an error.)
 type Live struct {
 	cfg     Config
+	side    side
+	policy  interface{ Mechanism() privacy.Mechanism }
 	clip    release.Clip
-	metrics []metric
-	missing []int64 // the defaults of the rewards and of the metrics, in steps
+	further []further    // sums of a decision beside its reward
+	missing []int64      // what is counted where nothing came, of all the sums of a decision, in steps
+	line    bytes.Buffer // what the ledger writes
+	ledger  *privacy.Ledger
+
+	s       State
+	pending *Commit
+	stopped bool
+	failed  error
+	earned  []Earned // by rule
+
+	// of arms
 	driver  Driver
 	curator release.StepCurator
-	line    bytes.Buffer // what the ledger writes
 	end     func(arm, start int) int
-
-	s State
 	// what is played: the batch, also once it has closed, until there is another
 	plan     []policy.Play
 	before   []int  // of each play, what was asked of its arm before
 	offers   []int  // of each play, the offers since it is played
 	releases []bool // whether the batch that is played releases the arm
-	pending  *Commit
-	stopped  bool
-	failed   error
+}
+
+// A side is where arms and contexts differ: who says what a batch is, and what a release is of. All
+// else is the same of both.
+type side interface {
+	// admit says whether the policy can be played, and completes what is made of the configuration.
+	admit() error
+	// curate builds the curator of the rewards on what was released.
+	curate(p *past) (ledger *privacy.Ledger, err error)
+	// resume goes on from the state, which is that of the lines.
+	resume(p *past) error
+
+	// decide puts a decision into its queue, and settle adds what came of one to its segment, once.
+	decide(q *Queue, d Decision, now, deadline int64) error
+	settle(s *Segment, number int, steps int64, metrics []float64)
+
+	// out are the plays that are to be closed next, nil for none.
+	out() []policy.Play
+	// head is the beginning of the line of what is closed, put gives the curator the sums of decisions, and
+	// release lets them out.
+	head() line
+	put(arm, n int, sums []int64) error
+	release() error
+	// learn gives the policy what was released.
+	learn(c *Commit) error
+
+	// outline says what releases a curator of people's rewards makes. add plays a line again.
+	outline(p *past) error
+	add(p *past, in line) error
 }
 
 // New returns a Live at its beginning, with the policy's first batch.
@@ -130,7 +203,7 @@ func New(cfg Config) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.s = State{Terms: l.terms(), Arms: make([]Queue, cfg.Arms)}
+	l.s = State{Terms: l.terms(), Arms: make([]Queue, l.cfg.Arms)}
 	if err := l.begin(func(func([]byte, error) bool) {}); err != nil {
 		return nil, err
 	}
@@ -146,8 +219,8 @@ const maxIssued = min(1<<40, math.MaxInt/4)
 // maxTime bounds times and windows, so that their sums do not overflow.
 const maxTime = 1 << 61
 
-// build makes all of a Live that is not its state, but for the curator, which needs the
-// restored ledger.
+// build makes all of a Live that is not its state, but for the curators, which need the restored
+// ledger.
 func build(cfg Config) (*Live, error) {
 	if cfg.Lo == 0 && cfg.Hi == 0 {
 		cfg.Hi = 1
@@ -155,102 +228,40 @@ func build(cfg Config) (*Live, error) {
 	if cfg.Curator == nil {
 		cfg.Curator = cfg.real
 	}
+	if cfg.Vectors == nil {
+		cfg.Vectors = release.RealFeatures
+	}
 	switch {
-	case cfg.Policy == nil:
+	case cfg.Policy == nil && cfg.Contexts == nil:
 		return nil, errors.New("play: policy is missing")
-	case cfg.Arms < 1 || cfg.Arms > maxArms:
-		return nil, fmt.Errorf("play: arms is %d, must be from 1 to %d", cfg.Arms, maxArms)
+	case cfg.Policy != nil && cfg.Contexts != nil:
+		return nil, errors.New("play: contexts are given, must not be beside a policy of arms")
 	case cfg.Epoch == Epoch{}:
 		return nil, errors.New("play: epoch is missing, must be 128 new random bits")
 	case !(cfg.Default >= cfg.Lo && cfg.Default <= cfg.Hi):
 		return nil, fmt.Errorf("play: default is %v, must be in the range, from %v to %v",
 			cfg.Default, cfg.Lo, cfg.Hi)
 	}
-	if err := cfg.checkGathering(); err != nil {
-		return nil, err
-	}
 	if err := checkWindow(cfg.Window, cfg.Cut); err != nil {
 		return nil, err
 	}
-	cfg.Cut = orSixteenth(cfg.Cut, cfg.Window)
 	clip, err := release.NewClip(cfg.Lo, cfg.Hi)
 	if err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	l := &Live{cfg: cfg, clip: clip, missing: []int64{clip.Steps(cfg.Default)}, releases: make([]bool, cfg.Arms)}
-	if l.metrics, err = buildMetrics("metrics", cfg.Metrics); err != nil {
+	l := &Live{cfg: cfg, clip: clip, missing: []int64{clip.Steps(cfg.Default)}}
+	l.side, l.policy = arms{l}, cfg.Policy
+	if cfg.Contexts != nil {
+		l.side, l.policy = &vectors{Live: l}, cfg.Contexts
+	}
+	if err := l.side.admit(); err != nil {
 		return nil, err
 	}
-	for _, m := range l.metrics {
-		l.missing = append(l.missing, m.missing)
+	for _, f := range l.further {
+		l.missing = append(l.missing, f.missing)
 	}
-	admitted, err := Admit(cfg.Policy)
-	if err != nil {
-		return nil, err
-	}
-	if l.cfg.Take == 0 {
-		l.cfg.Take = admitted
-	}
-	if cfg.Drop && l.cfg.Take == Exactly {
-		return nil, fmt.Errorf("play: rewards that do not come cannot be dropped: %T takes exactly what it "+
-			"asks for", cfg.Policy)
-	}
-	l.end = func(int, int) int { return 0 } // known of no segment
-	switch l.cfg.Take {
-	case admitted:
-	case AtLeast:
-		if !bearsMore(cfg.Policy) {
-			return nil, fmt.Errorf("play: take is at least, must be exactly for %T", cfg.Policy)
-		}
-	default:
-		return nil, fmt.Errorf("play: take is %v, must be at least for %T, which does not say "+
-			"where its batches end", l.cfg.Take, cfg.Policy)
-	}
-	if l.cfg.Take == Exactly {
-		l.end = cfg.Policy.(Exact).End
-	}
-	l.driver.Policy = cfg.Policy
 	l.cfg.Ledger = append(slices.Clip(cfg.Ledger), privacy.WithTranscript(&l.line))
 	return l, nil
-}
-
-// real is the curator of people's rewards.
-func (cfg Config) real(c release.Config) (release.Curator, error) {
-	if !cfg.Gathering.On() {
-		return release.Real(c)
-	}
-	g, err := release.RealGathered(c, cfg.Gathering)
-	if err != nil {
-		return nil, err // no typed nil
-	}
-	return g, nil
-}
-
-// outline is that of the curator of people's rewards.
-func (cfg Config) outline(c release.Config) (*release.Outline, error) {
-	if cfg.Gathering.On() {
-		return release.NewGatheredOutline(c, cfg.Gathering)
-	}
-	return release.NewOutline(c, true)
-}
-
-func (cfg Config) checkGathering() error {
-	g := cfg.Gathering
-	if !g.On() {
-		return nil
-	}
-	if err := g.Validate(); err != nil {
-		return fmt.Errorf("play: %w", err)
-	}
-	switch {
-	case len(cfg.Metrics) > 0:
-		return fmt.Errorf("play: there are metrics, must be none under trust %s: rewards alone are gathered",
-			g.Trust)
-	case cfg.Drop:
-		return fmt.Errorf("play: drop is true, must be false under trust %s: who did not report would be seen",
-			g.Trust)
-	}
-	return nil
 }
 
 // TermsOf are the terms of a play with this Config.
@@ -264,121 +275,59 @@ func TermsOf(cfg Config) (Terms, error) {
 
 // terms are what must not change while decisions are out.
 func (l *Live) terms() Terms {
-	return Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop,
-		Metrics: describe(l.metrics)}
-}
-
-// curate builds the curators on what was released.
-func (l *Live) curate(p *past) error {
-	c, err := l.cfg.Curator(release.Config{
-		Arms: l.cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi, Mechanism: l.cfg.Policy.Mechanism(), Ledger: p.ledger,
-	})
-	if err != nil {
-		return fmt.Errorf("play: %w", err)
+	t := Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop,
+		Horizon: l.cfg.Horizon, Sums: describe(l.further)}
+	if l.cfg.Contexts != nil {
+		t.Dim = l.cfg.Contexts.Dim()
 	}
-	var ok bool
-	if l.curator, ok = c.(release.StepCurator); !ok {
-		return fmt.Errorf("play: the curator is a %T, must be one that takes sums of steps", c)
-	}
-	l.driver.Curator = l.curator
-	for i := range l.metrics {
-		if err := l.metrics[i].curate(l.cfg, p.metrics[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t
 }
 
 // Ledger has what the releases have cost.
-func (l *Live) Ledger() *privacy.Ledger { return l.curator.Ledger() }
+func (l *Live) Ledger() *privacy.Ledger { return l.ledger }
 
-// Batches is how many batches the policy has asked for: rounds of adaptivity.
+// Batches is how many batches the policy has asked for, or with contexts how many releases it has
+// had: rounds of adaptivity.
 func (l *Live) Batches() int { return l.driver.Batches }
 
-// Stopped says that the policy wants nothing more. An identification rule has its answer then.
+// Stopped says that the policy wants nothing more. An identification rule has its answer then. With
+// contexts it says that there are as many decisions as there are to be, and releases go on.
 func (l *Live) Stopped() bool { return l.stopped }
 
-// Arm is the arm that the policy wants played next, −1 if it has stopped: the play of its batch
-// that is furthest behind its share, in the public order of policy.Batch. Once a batch has all its
-// decisions, and waits, they go on in its shares.
-func (l *Live) Arm() int {
-	if l.stopped || len(l.plan) == 0 {
-		return -1
-	}
-	return l.plan[l.behind(l.have)].Arm
-}
-
-// Offer is the arm of an offer: of what becomes a decision later, or never. As Arm, but what is
-// shared out are the offers, so that many that come before the first of them is a decision are not
-// all of one arm. Who does not want the arm need not take it.
-func (l *Live) Offer() int {
-	if l.stopped || len(l.plan) == 0 {
-		return -1
-	}
-	i := l.behind(func(i int) int { return l.offers[i] })
-	l.offers[i]++
-	return l.plan[i].Arm
-}
-
-// behind is the play that is furthest behind its share of what they have.
-func (l *Live) behind(has func(i int) int) int {
-	best, have := 0, has(0)
-	for i := 1; i < len(l.plan); i++ {
-		if k := has(i); earlier(k, l.plan[i].Rounds, have, l.plan[best].Rounds) {
-			best, have = i, k
-		}
-	}
-	return best
-}
-
-// have is how many decisions play i has.
-func (l *Live) have(i int) int {
-	q := &l.s.Arms[l.plan[i].Arm]
-	return max(0, q.Issued-q.Head-q.lost-l.before[i])
-}
-
-// earlier says whether decision i+1 of n is due before decision j+1 of m: (2i+1)/n <
-// (2j+1)/m, in integers.
-func earlier(i, n, j, m int) bool {
-	ahi, alo := bits.Mul64(2*uint64(i)+1, uint64(m))
-	bhi, blo := bits.Mul64(2*uint64(j)+1, uint64(n))
-	return ahi < bhi || ahi == bhi && alo < blo
-}
-
 // Decide gives a unit an arm, that of Arm or any other: a uniform one that a floor of traffic has
-// drawn joins the queue of its arm. The ticket is good until its deadline, a window from now,
-// however clocks jump.
-func (l *Live) Decide(arm int, now int64) (Ticket, error) {
-	return l.DecideUntil(arm, now, now+l.cfg.Window)
+// drawn joins the queue of its arm. With contexts it is the vector that is played. The ticket is good
+// until its deadline, a window from now, however clocks jump.
+func (l *Live) Decide(d Decision, now int64) (Ticket, error) {
+	return l.DecideUntil(d, now, now+l.cfg.Window)
 }
 
 // DecideUntil is Decide with a deadline of the ticket's own, after now: that of an offer, which was
 // fixed when it was made.
-func (l *Live) DecideUntil(arm int, now, deadline int64) (Ticket, error) {
+func (l *Live) DecideUntil(d Decision, now, deadline int64) (Ticket, error) {
 	switch {
 	case l.failed != nil:
 		return Ticket{}, l.failed
 	case l.stopped:
 		return Ticket{}, ErrStopped
-	case arm < 0 || arm >= len(l.s.Arms):
-		return Ticket{}, fmt.Errorf("play: arm is %d, must be from 0 to %d", arm, len(l.s.Arms)-1)
-	case l.s.Arms[arm].Off:
-		return Ticket{}, fmt.Errorf("play: arm %d: %w", arm, ErrOff)
+	case d.Arm < 0 || d.Arm >= len(l.s.Arms):
+		return Ticket{}, fmt.Errorf("play: arm is %d, must be from 0 to %d", d.Arm, len(l.s.Arms)-1)
+	case l.s.Arms[d.Arm].Off:
+		return Ticket{}, fmt.Errorf("play: arm %d: %w", d.Arm, ErrOff)
 	case now < -maxTime || now > maxTime:
 		return Ticket{}, fmt.Errorf("play: the time is %d, must be within 2^61 of 0: %w", now, ErrTime)
 	case deadline <= now || deadline >= 2*maxTime:
 		return Ticket{}, fmt.Errorf("play: the deadline is %d, must be after %d, and below 2^62: %w", deadline,
 			now, ErrTime)
-	case l.s.Arms[arm].Issued >= maxIssued:
-		return Ticket{}, fmt.Errorf("play: arm %d has %d decisions, must have at most %d", arm,
-			l.s.Arms[arm].Issued, maxIssued)
+	case l.s.Arms[d.Arm].Issued >= maxIssued:
+		return Ticket{}, fmt.Errorf("play: arm %d has %d decisions, must have at most %d", d.Arm,
+			l.s.Arms[d.Arm].Issued, maxIssued)
 	}
-	q, target := &l.s.Arms[arm], 0
-	if l.releases[arm] {
-		target = q.target()
+	q := &l.s.Arms[d.Arm]
+	t := Ticket{d.Arm, q.Issued, deadline, l.cfg.Epoch}
+	if err := l.side.decide(q, d, now, deadline); err != nil {
+		return Ticket{}, err
 	}
-	n := q.decide(now, deadline, now+l.cfg.Cut, func(start int) int { return l.end(arm, start) }, target)
-	return Ticket{arm, n, deadline, l.cfg.Epoch}, nil
+	return t, nil
 }
 
 // Settle takes the reward of a ticket, once, clipped to the declared range; what is no number
@@ -395,20 +344,7 @@ func (l *Live) SettleAll(t Ticket, reward float64, metrics []float64, now int64)
 	if s == nil {
 		return status, err
 	}
-	if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {
-		s.Came.add(i)
-		s.Sum += l.clip.Steps(reward)
-		if s.More == nil && len(l.metrics) > 0 {
-			s.More = make([]int64, len(l.metrics))
-		}
-		for i := range s.More {
-			if i < len(metrics) && metrics[i] == metrics[i] {
-				s.More[i] += l.metrics[i].clip.Steps(metrics[i])
-			} else {
-				s.More[i] += l.metrics[i].missing
-			}
-		}
-	}
+	l.side.settle(s, t.Number, l.clip.Steps(reward), metrics)
 	return Accepted, nil
 }
 
@@ -416,10 +352,10 @@ func (l *Live) SettleAll(t Ticket, reward float64, metrics []float64, now int64)
 // and what then counts, are the same whether a reward came before, which is to come after what was
 // met can be known. One that came nevertheless stays in the sum, which is cut to the number of those
 // that count: what is cut is of withdrawn tickets alone. Tickets of a policy that takes exactly what
-// it asks for cannot be withdrawn: the error matches ErrExact.
+// it asks for, and those with contexts, cannot be withdrawn: the error matches ErrExact.
 func (l *Live) Withdraw(t Ticket, now int64) (Status, error) {
 	if l.cfg.Take == Exactly {
-		return Void, fmt.Errorf("play: %T: %w", l.cfg.Policy, ErrExact)
+		return Void, fmt.Errorf("play: %T: %w", l.policy, ErrExact)
 	}
 	s, status, err := l.held(t, now)
 	if s == nil {
@@ -445,8 +381,9 @@ func (l *Live) held(t Ticket, now int64) (*Segment, Status, error) {
 }
 
 // Segment is the segment that holds a decision: what has to be written again when its reward came.
-// Its sets are the machine's own, to be read only, and good until the next call. ok is false if the
-// decision is in no queue.
+// With contexts its Sum is 0, and More has the sums of the vectors times their rewards, then those of
+// the rules; it is nil if no reward came. Sets and More are the machine's own, to be read only, and
+// good until the next call. ok is false if the decision is in no queue.
 func (l *Live) Segment(arm, number int) (_ Segment, ok bool) {
 	if arm < 0 || arm >= len(l.s.Arms) {
 		return Segment{}, false
@@ -464,5 +401,6 @@ func (l *Live) Queue(arm, from int) Queue {
 	return l.s.Arms[arm].since(from)
 }
 
-// Out is the batch that is out, nil between a Close and its Commit and when the policy has stopped.
+// Out is the batch that is out, nil between a Close and its Commit and when the policy has stopped,
+// and with contexts, whose oldest segment is always to be released.
 func (l *Live) Out() []policy.Play { return slices.Clone(l.s.Batch) }

@@ -8,7 +8,7 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A Queue is the decisions of one arm that have not been released: numbers Head to Issued−1, kept
+// A Queue is the decisions of one arm, or of all contexts, that have not been released: numbers Head to Issued−1, kept
 // as the sums of segments. Everything but the segments' Sum and Came is public.
 type Queue struct {
 	Head   int  // the first decision that has not been released
@@ -37,7 +37,7 @@ type Segment struct {
 	Cut     int64   // when the clock fixes the end
 	Settles int64   // when the windows of all its decisions so far have passed
 	Sum     int64   // of the rewards that came, in steps of release.ExactStep
-	More    []int64 // the same of each metric, or see Contextual.Segment; nil if no reward came
+	More    []int64 // the same of each metric, or see Live.Segment; nil if no reward came
 	Came    Set     // the decisions whose rewards came, less Start
 	Gone    Set     // the decisions that were withdrawn, less Start
 
@@ -81,8 +81,7 @@ func (s *Set) add(i int) {
 
 // decide gives out the queue's next number. End is where the segment that holds it ends if that is
 // known, 0 if not, and target where it ends because nobody has asked for more.
-func (q *Queue) decide(now, deadline, cut int64, end func(start int) int, target int) int {
-	q.tick(now)
+func (q *Queue) decide(deadline, cut int64, end func(start int) int, target int) {
 	n := q.Issued
 	if len(q.Segments) == 0 || q.last().whole(n) {
 		q.Segments = append(q.Segments, Segment{Start: n, End: end(n), Cut: cut, Settles: deadline})
@@ -93,7 +92,6 @@ func (q *Queue) decide(now, deadline, cut int64, end func(start int) int, target
 	if s.End == 0 && q.Issued == target {
 		s.End = target
 	}
-	return n
 }
 
 // tick lets the clock cut the last segment.

@@ -18,47 +18,48 @@ type Replayed struct {
 	Ledger  *privacy.Ledger // what the releases have cost
 	Batches int             // that the policy has asked for: rounds of adaptivity
 	Lines   int
-	// Out is the batch that the policy wants next; nil if it has stopped.
-	Out []policy.Play
-	Off []bool // by arm, whether it was taken off
-	// Released is how many decisions of each arm were released, and Sums are the noisy sums of
-	// their rewards, mapped to [0,1].
+	// Out is the batch that the policy wants next; nil if it has stopped, and with contexts.
+	Out     []policy.Play
+	Stopped bool // the policy wants nothing more, or with contexts all that are to be were released
+	// by arm, with contexts of the one queue
+	Off []bool // whether it was taken off
+	// Released is how many decisions were released, and Sums are the noisy sums of the rewards of
+	// arms, mapped to [0,1].
 	Released []int
 	Sums     []float64
-	Releases []int             // by arm, how many releases that were
+	Releases []int             // how many releases that were
 	Noise    privacy.Mechanism // of each release, as it was charged; nil before the first
+	Rules    []Earned
 }
 
-// Replay plays a transcript again, without rewards: cfg is as for New, with a policy at its start;
-// its Epoch is not looked at. Each batch must be the one that the policy plays after the releases
-// before it, and each release one that the curator for real rewards (release.Real, or
-// release.RealGathered) makes for it: by its mechanism, its tail, its counts, and slots that no
-// release has read. Of a release its sums alone are believed. An error matches ErrState and is about
-// the line that was given last, or it is the lines' own.
+// Replay plays a transcript again, without rewards and without vectors: cfg is as for New, with a
+// policy at its start, which then has learned all that was released; its Epoch is not looked at. Each
+// batch must be the one that the policy plays after the releases before it, or each segment one that
+// it ends there, and each release one that the curators for real rewards (release.Real,
+// release.RealGathered, or release.RealFeatures) make for it: by its mechanism, its tail, its counts,
+// and slots that no release has read. Of a release its sums alone are believed, of vectors and weights
+// sums that some have. An error matches ErrState and is about the line that was given last, or it is
+// the lines' own.
 func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 	cfg.Epoch = Epoch{1}
 	l, err := build(cfg)
 	if err != nil {
 		return nil, err
 	}
-	l.s.Arms = make([]Queue, cfg.Arms)
 	p := l.past()
-	if p.outline, err = cfg.outline(release.Config{Arms: cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi,
-		Mechanism: cfg.Policy.Mechanism()}); err != nil {
+	if err := l.side.outline(p); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	for i, m := range l.metrics {
-		if p.metrics[i].outline, err = release.NewOutline(release.Config{Arms: cfg.Arms, Lo: m.Lo, Hi: m.Hi,
-			Mechanism: m.Mechanism}, true); err != nil {
-			return nil, fmt.Errorf("play: metric %q: %w", m.Name, err)
+	for i, f := range l.further {
+		if p.further[i].outline, err = release.NewOutline(f.curated(l.cfg.Arms), true); err != nil {
+			return nil, fmt.Errorf("play: %s %q: %w", f.what, f.Name, err)
 		}
 	}
 	if err := follow(lines, p.add, &p.lines); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	out := &Replayed{Ledger: p.ledger, Batches: l.driver.Batches, Lines: p.lines, Off: p.off,
-		Released: p.released, Sums: p.sums,
-		Releases: p.releases, Noise: p.noise}
+	out := &Replayed{Ledger: p.ledger, Batches: l.driver.Batches, Lines: p.lines, Stopped: p.stopped(),
+		Off: p.off, Released: p.released, Sums: p.sums, Releases: p.releases, Noise: p.noise, Rules: p.earned}
 	if b := p.batch(); b != nil {
 		out.Out = slices.Clone(b.Plays)
 	}
@@ -67,8 +68,7 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 
 // A past is what the lines of a transcript have said so far.
 type past struct {
-	driver   *Driver
-	take     Take
+	of       *Live
 	ledger   *privacy.Ledger
 	lines    int
 	heads    []int // by arm, the decisions that are gone
@@ -78,27 +78,43 @@ type past struct {
 	sums     []float64
 	releases []int
 	noise    privacy.Mechanism
-	outline  *release.Outline // nil: releases may be of any curator
-	slots    map[int]bool     // that were released
-	metrics  []pastMetric
+	further  []pastFurther
+	earned   []Earned
+	// what a curator of people's rewards releases; nil: releases may be of any curator
+	rewards *release.Outline
+	charge  privacy.Mechanism      // of vectors
+	slots   map[int]bool           // that were released
+	last    privacy.ReleasedVector // of the last line that is one
 }
 
 // past is before the first line.
 func (l *Live) past() *past {
 	n := l.cfg.Arms
-	l.driver.replay(privacy.Released{})
-	p := &past{driver: &l.driver, take: l.cfg.Take, ledger: privacy.NewLedger(l.cfg.Ledger...),
-		heads: make([]int, n), asked: make([]int, n), off: make([]bool, n), released: make([]int, n),
-		sums: make([]float64, n), releases: make([]int, n),
-		slots: map[int]bool{}}
-	for range l.metrics {
-		p.metrics = append(p.metrics, newPastMetric())
+	if l.cfg.Policy != nil {
+		l.driver.replay(privacy.Released{})
+	}
+	p := &past{of: l, ledger: privacy.NewLedger(l.cfg.Ledger...), heads: make([]int, n),
+		asked: make([]int, n), off: make([]bool, n), released: make([]int, n), sums: make([]float64, n),
+		releases: make([]int, n), slots: map[int]bool{}}
+	for _, f := range l.further {
+		p.further = append(p.further, newPastFurther())
+		if f.most > 0 {
+			p.earned = append(p.earned, Earned{Name: f.Name, Clip: f.most, Lo: l.cfg.Lo, Hi: l.cfg.Hi})
+		}
 	}
 	return p
 }
 
-// batch is the one that is out, nil if the policy has stopped.
-func (p *past) batch() *policy.Batch { return p.driver.batch }
+// batch is the one that is out, nil if the policy has stopped, and with contexts.
+func (p *past) batch() *policy.Batch { return p.of.driver.batch }
+
+// stopped says that nothing more is to be released.
+func (p *past) stopped() bool {
+	if p.of.cfg.Policy != nil {
+		return p.batch() == nil
+	}
+	return p.of.cfg.Horizon > 0 && p.heads[0] == p.of.cfg.Horizon
+}
 
 // follow hands lines over, and counts those that were taken.
 func follow(lines iter.Seq2[[]byte, error], add func(text []byte) error, taken *int) error {
@@ -116,91 +132,18 @@ func follow(lines iter.Seq2[[]byte, error], add func(text []byte) error, taken *
 
 // add gives the policy what a line says, and has its next batch.
 func (p *past) add(text []byte) error {
-	var in line
-	if err := readLine(text, &in); err != nil {
+	in, err := readLine(text)
+	if err != nil {
 		return err
 	}
-	if in.Change != nil {
-		if p.batch() == nil || in.Off != nil || in.Gone != 0 ||
-			len(in.Plays)+len(in.Release)+len(in.Metrics) > 0 {
-			return fmt.Errorf("%w: nothing can have been changed here", ErrState)
-		}
-		return nil
+	if in.Change == nil {
+		return p.of.side.add(p, in)
 	}
-	if in.Off != nil {
-		return p.takeOff(*in.Off, in)
+	if p.batch() == nil && p.of.cfg.Policy != nil || in.N != 0 || in.Off != nil || in.Gone != 0 ||
+		len(in.Gram)+len(in.Plays)+len(in.Release)+len(in.Metrics)+len(in.Rules) > 0 {
+		return fmt.Errorf("%w: nothing can have been changed here", ErrState)
 	}
-	if b := p.batch(); b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
-		return fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
-	}
-	var arms, gone []int
-	for i, play := range p.batch().Plays {
-		if play.Arm < 0 || play.Arm >= len(p.heads) || p.off[play.Arm] {
-			return fmt.Errorf("%w: arm %d is not there", ErrState, play.Arm)
-		}
-		p.asked[play.Arm] = plus(p.asked[play.Arm], play.Rounds)
-		if g := in.Plays[i].Gone; g < 0 || g > 0 && (!play.Release || p.take == Exactly) {
-			return fmt.Errorf("%w: %d decisions of arm %d cannot be gone", ErrState, g, play.Arm)
-		}
-		if play.Release {
-			arms, gone = append(arms, play.Arm), append(gone, in.Plays[i].Gone)
-		}
-	}
-	var released privacy.Released
-	if len(in.Release) > 0 {
-		var err error
-		if released, err = p.ledger.Restore(in.Release); err != nil {
-			return err
-		}
-	}
-	if released.Len() != len(arms) {
-		return fmt.Errorf("%w: it releases %d sums, and the batch asks for %d", ErrState, released.Len(),
-			len(arms))
-	}
-	if err := p.check(arms, released, in.Release); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if err := p.addMetrics(arms, in); err != nil {
-		return err
-	}
-	for i, a := range arms {
-		p.heads[a], p.asked[a] = plus(p.heads[a], plus(released.N(i), gone[i])), 0
-		p.released[a] = plus(p.released[a], released.N(i))
-		p.sums[a] += released.Sum(i)
-		p.releases[a]++
-	}
-	p.driver.replay(released)
 	return nil
-}
-
-// takeOff is a line that takes an arm off.
-func (p *past) takeOff(a int, in line) error {
-	dropper, ok := p.driver.Policy.(Dropper)
-	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.off[a] || in.Gone < 0 ||
-		len(in.Plays)+len(in.Release)+len(in.Metrics) > 0 {
-		return fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
-	}
-	p.off[a], p.heads[a] = true, plus(p.heads[a], in.Gone)
-	dropper.Drop(a)
-	p.driver.replay(privacy.Released{})
-	return nil
-}
-
-// check holds a release of rewards against what a curator makes of the batch, where that is known.
-func (p *past) check(arms []int, released privacy.Released, text []byte) error {
-	if p.outline == nil {
-		return nil
-	}
-	for i, a := range arms {
-		if n, asked := released.N(i), p.asked[a]; n < asked || p.take == Exactly && n > asked {
-			return fmt.Errorf("it releases %d rewards of arm %d, must be %v %d", n, a, p.take, asked)
-		}
-	}
-	m, err := checkRelease(p.outline, p.slots, arms, released, text)
-	if m != nil {
-		p.noise = m
-	}
-	return err
 }
 
 // checkRelease holds a release against an outline, unless that is nil, and adds its slots to those

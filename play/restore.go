@@ -1,12 +1,13 @@
 package play
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
+	"github.com/sotto-dp/sotto/internal/gramline"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -15,13 +16,17 @@ import (
 var ErrState = errors.New("the state is not that of the policy and its transcript")
 
 // A line of the transcript is one batch: its plays, and what it released as the ledger writes it,
-// if it released anything. Or it is an arm that was taken off, with as many decisions as were gone,
-// or what else was changed.
+// if it released anything. With contexts it is a segment: its number of decisions, what the policy
+// tells of its vectors, and its release. Or it is an arm that was taken off, with as many decisions
+// as were gone, or what else was changed.
 type line struct {
+	N       int             `json:"n,omitempty"`
+	Gram    []int64         `json:"gram,omitempty"`
 	Plays   []play          `json:"plays,omitempty"`
 	Release json.RawMessage `json:"release,omitempty"`
 	// of each metric, what its own ledger writes of the same release
 	Metrics []json.RawMessage `json:"metrics,omitempty"`
+	Rules   []ruleLine        `json:"rules,omitempty"`
 	Off     *int              `json:"off,omitempty"`
 	Gone    int               `json:"gone,omitempty"`
 	Change  json.RawMessage   `json:"change,omitempty"`
@@ -34,13 +39,6 @@ type play struct {
 	Gone    int  `json:"gone,omitempty"` // decisions that the release does not count
 }
 
-func lineOf(plays []policy.Play) (out line) {
-	for _, p := range plays {
-		out.Plays = append(out.Plays, play{Arm: p.Arm, Rounds: p.Rounds, Release: p.Release})
-	}
-	return out
-}
-
 // plays reads a line.
 func (in line) plays() []policy.Play {
 	out := make([]policy.Play, len(in.Plays))
@@ -50,42 +48,68 @@ func (in line) plays() []policy.Play {
 	return out
 }
 
+// readLine is readJSON of a line. The many sums of one with contexts it reads by itself.
+func readLine(text []byte) (in line, err error) {
+	rest, list, cut := gramline.Cut(text)
+	gram, ok := gramline.Parse(list)
+	if !cut || !ok {
+		err = readJSON(text, &in)
+		return in, err
+	}
+	if err = readJSON(rest, &in); err == nil && in.Gram != nil {
+		err = fmt.Errorf("%w: it is not written as a line is", ErrState)
+	}
+	in.Gram = gram
+	return in, err
+}
+
+// readJSON reads a line, which another reader could read in no other way: no field is there twice,
+// or in other letters.
+func readJSON(text []byte, in any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(in); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	if again, err := json.Marshal(in); err != nil || !bytes.Equal(again, bytes.TrimSpace(text)) {
+		return fmt.Errorf("%w: it is not written as a line is", ErrState)
+	}
+	return nil
+}
+
 // Restore returns the Live that has this state, after all lines of its transcript: cfg has a new
 // policy, whose coins are at their start, and a new epoch. The ledger gets every release again, and
-// the policy is asked again for every batch: each must be the one that is written. Tickets of
-// decisions that the state does not have are void from now on.
+// the policy is asked again for every batch: each must be the one that is written. With contexts the
+// policy gets every release, and the vectors of all decisions since: its segments must end where the
+// state's do. Tickets of decisions that the state does not have are void from now on.
 func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error) {
 	l, err := build(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.validate(); err != nil {
+	signed := 0
+	if v, ok := l.side.(*vectors); ok {
+		signed = v.width
+	}
+	if err := s.validate(signed); err != nil {
 		return nil, fmt.Errorf("play: %w: %w", ErrState, err)
 	}
-	if len(s.Arms) != cfg.Arms || s.Terms != l.terms() {
+	if len(s.Arms) != l.cfg.Arms || s.Terms != l.terms() {
 		return nil, fmt.Errorf("play: %w: it is of %d arms on %+v, must be of %d on %+v", ErrState,
-			len(s.Arms), s.Terms, cfg.Arms, l.terms())
-	}
-	for a, q := range s.Arms {
-		for _, g := range q.Segments {
-			if g.More != nil && len(g.More) != len(l.metrics) {
-				return nil, fmt.Errorf("play: %w: a segment of arm %d has %d metrics, must have %d", ErrState, a,
-					len(g.More), len(l.metrics))
-			}
-			if end := l.end(a, g.Start); end != 0 && end != g.End {
-				return nil, fmt.Errorf("play: %w: a segment of arm %d ends at %d, and the policy "+
-					"says at %d", ErrState, a, g.End, end)
-			}
-		}
+			len(s.Arms), s.Terms, l.cfg.Arms, l.terms())
 	}
 	l.s = s.clone()
 	for a := range l.s.Arms {
 		q := &l.s.Arms[a]
 		q.lost = 0
 		for i := range q.Segments {
-			s := &q.Segments[i]
-			s.lost, s.lapsed = 0, false
-			q.lose(s, s.Gone.Len())
+			g := &q.Segments[i]
+			if g.More != nil && len(g.More) != len(l.missing)-1 {
+				return nil, fmt.Errorf("play: %w: a segment of arm %d has %d further sums, must have %d",
+					ErrState, a, len(g.More), len(l.missing)-1)
+			}
+			g.lost, g.lapsed = 0, false
+			q.lose(g, g.Gone.Len())
 		}
 	}
 	if err := l.begin(lines); err != nil {
@@ -94,8 +118,8 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 	return l, nil
 }
 
-// begin brings ledger, policy and curator to where the lines end, and a batch out.
-func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
+// begin brings ledger, policy and curators to where the lines end, and a batch out.
+func (l *Live) begin(lines iter.Seq2[[]byte, error]) (err error) {
 	p := l.past()
 	if err := follow(lines, p.add, &p.lines); err != nil {
 		return fmt.Errorf("play: line %d of the transcript: %w", p.lines+1, err)
@@ -110,29 +134,24 @@ func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 				"released", ErrState, q.Head, a, p.heads[a])
 		case q.Off != p.off[a]:
 			return fmt.Errorf("play: %w: arm %d was taken off in one of them alone", ErrState, a)
-		default:
-			if err := q.enter(l.cfg.Epoch); err != nil {
-				return fmt.Errorf("play: %w", err)
-			}
 		}
 	}
-	if err := l.curate(p); err != nil {
+	if l.ledger, err = l.side.curate(p); err != nil {
 		return err
 	}
-	l.stopped = p.batch() == nil
-	if l.s.Batch != nil {
-		if l.stopped || !slices.Equal(p.batch().Plays, l.s.Batch) {
-			return fmt.Errorf("play: %w: the policy does not ask for the batch that is out", ErrState)
+	for i := range l.further {
+		if err := l.further[i].curate(l.cfg, p.further[i]); err != nil {
+			return err
 		}
-		l.resume()
-		return nil
 	}
-	err := l.canPlay(p.batch())
-	if err == nil && p.batch() != nil {
-		err = l.open(p.batch().Plays)
+	l.earned = p.earned
+	if err := l.side.resume(p); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("play: batch %d: %w", p.lines, err)
+	for a := range l.s.Arms {
+		if err := l.s.Arms[a].enter(l.cfg.Epoch); err != nil {
+			return fmt.Errorf("play: %w", err)
+		}
 	}
 	return nil
 }

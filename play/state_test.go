@@ -1,11 +1,9 @@
 package play
 
 import (
-	"bytes"
 	"encoding/binary"
-	"errors"
+	"encoding/json"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -19,10 +17,9 @@ func states(t testing.TB) [][]byte {
 	var out [][]byte
 	for name, p := range policies(t) {
 		for seed := range uint64(3) {
-			src := rand.New(rand.NewPCG(seed, uint64(len(name))))
-			h, err := newHouse(none, p, houseConfig(armsOf(p())), seed)
+			h, err := newHouse(none, ofArms(p, houseConfig(armsOf(p()))), seed)
 			if err == nil {
-				err = h.play(400, func(n int, _ string) int { return src.IntN(n) })
+				err = h.play(400, seeded(seed, uint64(len(name))))
 			}
 			if err == nil {
 				err = h.write()
@@ -36,52 +33,13 @@ func states(t testing.TB) [][]byte {
 	return out
 }
 
-func TestStateSurvivesItsText(t *testing.T) {
-	for _, text := range states(t) {
-		var s State
-		if err := s.UnmarshalBinary(text); err != nil {
-			t.Fatal(err)
-		}
-		again, err := s.MarshalBinary()
-		if err != nil || !bytes.Equal(again, text) {
-			t.Errorf("written again it is %x, was %x; %v", again, text, err)
-		}
-	}
-}
-
-// What is damaged, cut or of another version is refused, and the state stays what it was.
-func TestStateErrors(t *testing.T) {
-	good := states(t)[0]
-	for name, bad := range map[string][]byte{
-		"empty": nil, "cut": good[:len(good)-1], "longer": append(bytes.Clone(good), 0),
-		"another file":    bytes.Repeat([]byte("x"), 100),
-		"another version": append(append([]byte(stateMagic), 9), good[len(stateMagic)+1:]...),
-	} {
-		s := State{Lines: 7}
-		if err := s.UnmarshalBinary(bad); !errors.Is(err, ErrState) || s.Lines != 7 {
-			t.Errorf("%s: %v, %d lines", name, err, s.Lines)
-		}
-	}
-	for i := range good {
-		bad := bytes.Clone(good)
-		bad[i] ^= 0x40
-		var s State
-		if err := s.UnmarshalBinary(bad); !errors.Is(err, ErrState) {
-			t.Errorf("byte %d changed: %v", i, err)
-		}
-	}
-}
-
 // A state and a transcript that do not belong together restore nothing.
 func TestRestoreErrors(t *testing.T) {
 	p := policies(t)["dp-klucb"]
 	var h *house
 	for seed := uint64(1); h == nil || len(h.lines) < 4 || h.live.Stopped(); seed++ {
-		src := rand.New(rand.NewPCG(seed, 2))
 		var err error
-		if h, err = newHouse(none, p, houseConfig(3), seed); err == nil {
-			err = h.play(1500, func(n int, _ string) int { return src.IntN(n) })
-		}
+		h, err = run(none, ofArms(p, houseConfig(3)), seed, 1500)
 		if err == nil {
 			err = h.write()
 		}
@@ -137,19 +95,13 @@ func TestRestoreErrors(t *testing.T) {
 		}, "line 1"},
 	} {
 		cfg := h.config()
-		var s State
-		if err := s.UnmarshalBinary(h.state); err != nil {
+		s, err := h.read()
+		if err != nil {
 			t.Fatal(err)
 		}
 		lines := change.f(&cfg, append([][]byte(nil), h.lines...), &s)
 		h.handed = map[int][]float64{}
-		_, err := Restore(cfg, func(yield func([]byte, error) bool) {
-			for _, l := range lines {
-				if !yield(l, nil) {
-					return
-				}
-			}
-		}, s)
+		_, err = Restore(cfg, listed(lines), s)
 		if name == "nothing" != (err == nil) || err != nil && !strings.Contains(err.Error(), change.want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -186,17 +138,12 @@ func TestConfigErrors(t *testing.T) {
 
 func FuzzState(f *testing.F) {
 	for _, text := range states(f) {
-		f.Add(text[len(stateMagic)+1 : len(text)-4])
+		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		text := seal(body)
+	f.Fuzz(func(t *testing.T, text []byte) {
 		var s State
-		if err := s.UnmarshalBinary(text); err != nil {
+		if json.Unmarshal(text, &s) != nil || s.validate(0) != nil {
 			return
-		}
-		again, err := s.MarshalBinary()
-		if err != nil || !bytes.Equal(again, text) {
-			t.Errorf("%x is read and written as %x; %v", text, again, err)
 		}
 		for a := range s.Arms {
 			q := &s.Arms[a]
@@ -214,11 +161,7 @@ func FuzzState(f *testing.F) {
 // No line of a transcript does more than to be refused, or to be what the policy asked for.
 func FuzzLine(f *testing.F) {
 	p := policies(f)["dp-klucb"]
-	src := rand.New(rand.NewPCG(1, 2))
-	h, err := newHouse(none, p, houseConfig(3), 1)
-	if err == nil {
-		err = h.play(1500, func(n int, _ string) int { return src.IntN(n) })
-	}
+	h, err := run(none, ofArms(p, houseConfig(3)), 1, 1500)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -259,7 +202,7 @@ func BenchmarkRestore(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range 1_000_000 {
-		k, err := l.Decide(0, int64(i))
+		k, err := l.Decide(Decision{Arm: 0}, int64(i))
 		if err == nil && i%10 == 0 {
 			_, err = l.Settle(k, 1, int64(i))
 		}
@@ -267,22 +210,14 @@ func BenchmarkRestore(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	text, err := l.State().MarshalBinary()
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := l.State()
 	for n := uint64(1); b.Loop(); n++ {
 		cfg.Policy = flexible{&script{m, []policy.Batch{one}}}
 		binary.BigEndian.PutUint64(cfg.Epoch[8:], n)
-		var s State
-		if err := s.UnmarshalBinary(text); err != nil {
-			b.Fatal(err)
-		}
 		if _, err := Restore(cfg, func(func([]byte, error) bool) {}, s); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(len(text)), "bytes")
 }
 
 type flexible struct{ *script }
@@ -297,7 +232,7 @@ func BenchmarkDecideSettle(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		k, err := l.Decide(l.Arm(), 1)
+		k, err := l.Decide(Decision{Arm: l.Arm()}, 1)
 		if err == nil {
 			_, err = l.Settle(k, 1, 1)
 		}
@@ -314,7 +249,7 @@ func TestQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	for now := range int64(60) {
-		k, err := l.Decide(l.Arm(), now)
+		k, err := l.Decide(Decision{Arm: l.Arm()}, now)
 		if err != nil {
 			t.Fatal(err)
 		}

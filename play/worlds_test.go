@@ -3,8 +3,10 @@ package play
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sotto-dp/sotto/noise"
@@ -17,18 +19,58 @@ type report struct {
 	reward float64
 }
 
+// A traffic is who comes to a world: how one of them is decided.
+type traffic struct {
+	cfg    Config
+	decide func(l *Live, src *rand.Rand, now int64) (what any, t Ticket, err error)
+}
+
+// toArms are units who are given an arm, some by a floor.
+func toArms(t *testing.T, take Take, drop bool) func() traffic {
+	return func() traffic {
+		return traffic{Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Take: take, Drop: drop},
+			func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
+				arm := l.Arm()
+				if src.IntN(5) == 0 {
+					arm = src.IntN(3)
+				}
+				k, err := l.Decide(Decision{Arm: arm}, now)
+				return arm, k, err
+			}}
+	}
+}
+
+// toContexts are units with a decision set each.
+func toContexts() traffic {
+	cfg := flatConfig()
+	cfg.Contexts = flatPolicy()
+	return traffic{cfg, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
+		actions := decisionSet(src, 5)
+		best, weight := l.Best(actions), 5.0
+		if src.IntN(5) == 0 {
+			best, weight = src.IntN(5), 0
+		}
+		k, err := l.Decide(Decision{Vector: actions[best*flatDim:][:flatDim],
+			Weights: []float64{weight, 2 * weight}}, now)
+		return best, k, err
+	}}
+}
+
 // world plays a fixed traffic in which one unit, the one of decision 40, reports as she will,
 // and writes down all that anybody sees until her reward is released: arms, tickets, the
 // answers to everybody, her own ticket's to whoever tries it, what is due, each line, the
 // public part of the state. With withdrawn, somebody says in the middle that she never met it.
-func world(t *testing.T, twin fault, take Take, drop, withdrawn bool, hers []report) string {
+func world(t *testing.T, of func() traffic, twin fault, withdrawn bool, hers []report) string {
 	t.Helper()
 	const unit = 40
-	s := noise.NewFast(1, 2)
-	l, err := New(Config{
-		Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Take: take, Drop: drop, Epoch: Epoch{1},
-		Curator: func(c release.Config) (release.Curator, error) { return release.Simulated(c, &s) },
-	})
+	s, units := noise.NewFast(1, 2), of()
+	cfg := units.cfg
+	cfg.Window, cfg.Epoch = 50, Epoch{1}
+	cfg.Curator = func(c release.Config) (release.Curator, error) { return release.Simulated(c, &s) }
+	cfg.Vectors = func(c release.FeatureConfig) (release.FeatureCurator, error) {
+		return release.SimulatedFeatures(c, &s)
+	}
+	l, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +91,8 @@ func world(t *testing.T, twin fault, take Take, drop, withdrawn bool, hers []rep
 	}
 	for now := int64(0); now < 2000; now++ {
 		if src.IntN(3) > 0 {
-			arm := l.Arm()
-			if src.IntN(5) == 0 {
-				arm = src.IntN(3)
-			}
-			k, err := l.Decide(arm, now)
-			fmt.Fprintln(&out, now, "decides", k, err)
+			what, k, err := units.decide(l, src, now)
+			fmt.Fprintln(&out, now, "decides", what, k, err)
 			if tickets = append(tickets, k); len(tickets) == unit+1 {
 				mine = k
 			}
@@ -81,19 +119,10 @@ func world(t *testing.T, twin fault, take Take, drop, withdrawn bool, hers []rep
 			}
 		}
 		at, ok := l.Due(now)
-		fmt.Fprintln(&out, "due", at, ok, l.Arm(), l.Batches(), l.Stopped())
+		fmt.Fprintln(&out, "due", at, ok, l.Arm(), l.Batches(), l.Stopped(), l.Rules())
 		when := now
 		if twin == closesEarly && ok {
-			came := true
-			for _, p := range l.s.Batch {
-				k, _, _ := l.s.Arms[p.Arm].enough()
-				for _, g := range l.s.Arms[p.Arm].Segments[:k] {
-					came = came && g.Came.Len() == g.End-g.Start
-				}
-			}
-			if came {
-				when = at
-			}
+			when = early(l, now)
 		}
 		c, err := l.Close(when)
 		if c == nil {
@@ -114,7 +143,8 @@ func world(t *testing.T, twin fault, take Take, drop, withdrawn bool, hers []rep
 		public := l.State()
 		for a := range public.Arms {
 			for i := range public.Arms[a].Segments {
-				public.Arms[a].Segments[i].Sum, public.Arms[a].Segments[i].Came = 0, nil
+				g := &public.Arms[a].Segments[i]
+				g.Sum, g.More, g.Came = 0, nil, nil
 			}
 		}
 		fmt.Fprintf(&out, "%+v\n", public)
@@ -126,42 +156,53 @@ func world(t *testing.T, twin fault, take Take, drop, withdrawn bool, hers []rep
 // Two runs that differ in one unit's reward, or in whether, how often or when she reports, are the
 // same to everybody until her reward is released.
 func TestTwoWorlds(t *testing.T) {
-	worlds := map[string][]report{
-		"0": {{3, 0}}, "1": {{3, 1}}, "later": {{28, 1}}, "twice": {{3, 1}, {4, 1}},
-		"two rewards": {{3, 0}, {9, 1}}, "late": {{50, 1}},
-		"out of range": {{1, 1e300}}, "thrice and late": {{1, 1}, {2, 1}, {49, 0}, {70, 1}},
-	}
-	for _, c := range []struct {
-		take      Take
-		withdrawn bool
-	}{{AtLeast, false}, {AtLeast, true}, {Exactly, false}} {
-		silent := world(t, none, c.take, false, c.withdrawn, nil)
-		if n := bytes.Count([]byte(silent), []byte("observer")); n < 3 {
-			t.Errorf("the observer asked %d times", n)
+	worlds := func(lo, hi float64) map[string][]report {
+		return map[string][]report{
+			"lowest": {{3, lo}}, "highest": {{3, hi}}, "later": {{28, hi}}, "twice": {{3, 1}, {4, 1}},
+			"two rewards": {{3, 0}, {9, 1}}, "late": {{50, 1}}, "none": {{7, math.NaN()}},
+			"out of range": {{1, 1e300}}, "thrice and late": {{1, 1}, {2, 1}, {49, 0}, {70, 1}},
 		}
-		for name, hers := range worlds {
-			if got := world(t, none, c.take, false, c.withdrawn, hers); got != silent {
-				t.Errorf("%v: %s: somebody sees it:\n%s", c, name, firstDifference(got, silent))
+	}
+	for name, c := range map[string]struct {
+		of        func() traffic
+		withdrawn bool
+		lo, hi    float64
+		lines     int // that somebody sees before
+	}{
+		"at least":            {toArms(t, AtLeast, false), false, 0, 1, 1},
+		"at least, withdrawn": {toArms(t, AtLeast, false), true, 0, 1, 1},
+		"exactly":             {toArms(t, Exactly, false), false, 0, 1, 1},
+		"contexts":            {toContexts, false, -1, 3, 3},
+	} {
+		silent := world(t, c.of, none, c.withdrawn, nil)
+		if n := strings.Count(silent, "observer"); n < 3 {
+			t.Errorf("%s: the observer asked %d times", name, n)
+		}
+		if n := strings.Count(silent, `"release":{`); n < c.lines {
+			t.Errorf("%s: there were %d releases before", name, n)
+		}
+		for what, hers := range worlds(c.lo, c.hi) {
+			if got := world(t, c.of, none, c.withdrawn, hers); got != silent {
+				t.Errorf("%s, %s: somebody sees it:\n%s", name, what, firstDifference(got, silent))
 			}
 		}
 		for _, twin := range []fault{countsTwice, closesEarly, heedsRewards} {
 			if twin == heedsRewards && !c.withdrawn {
 				continue
 			}
-			same := true
-			base := world(t, twin, c.take, false, c.withdrawn, nil)
-			for _, hers := range worlds {
-				same = same && world(t, twin, c.take, false, c.withdrawn, hers) == base
+			base, same := world(t, c.of, twin, c.withdrawn, nil), true
+			for _, hers := range worlds(c.lo, c.hi) {
+				same = same && world(t, c.of, twin, c.withdrawn, hers) == base
 			}
 			if same {
-				t.Errorf("%v: twin %d is not caught", c, twin)
+				t.Errorf("%s: twin %d is not caught", name, twin)
 			}
 		}
 	}
 	// Where what does not come is dropped, whether it came is no secret, and all else is one.
-	said := world(t, none, AtLeast, true, false, worlds["0"])
-	for _, name := range []string{"1", "later", "twice", "two rewards", "out of range"} {
-		if got := world(t, none, AtLeast, true, false, worlds[name]); got != said {
+	said := world(t, toArms(t, AtLeast, true), none, false, worlds(0, 1)["lowest"])
+	for _, name := range []string{"highest", "later", "twice", "two rewards", "out of range"} {
+		if got := world(t, toArms(t, AtLeast, true), none, false, worlds(0, 1)[name]); got != said {
 			t.Errorf("dropping: %s: somebody sees it:\n%s", name, firstDifference(got, said))
 		}
 	}

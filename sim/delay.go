@@ -151,7 +151,7 @@ func (r *delayedRun) play(ctx context.Context) (stopped bool, err error) {
 		if r.Floor > 0 && r.Coins.Float64() < r.Floor {
 			arm = int(r.Coins.Float64() * float64(len(r.laws)))
 		}
-		ticket, err := r.live.Decide(arm, int64(now))
+		ticket, err := r.live.Decide(play.Decision{Arm: arm}, int64(now))
 		if err != nil {
 			return false, err
 		}

@@ -124,7 +124,7 @@ func TestRunVisitsByHand(t *testing.T) {
 	}
 }
 
-// A run is what people are played: play.Contextual, with its exact sums, meets the same decisions
+// A run is what people are played: play.Live with contexts, with its exact sums, meets the same decisions
 // and the same releases where there is no noise.
 func TestRunVisitsIsLive(t *testing.T) {
 	w := grid(2, 3, -0.2, 0.4)
@@ -141,7 +141,7 @@ func TestRunVisitsIsLive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		live, err := liveplay.NewContextual(liveplay.ContextualConfig{Policy: p, Lo: -1, Hi: 1, Default: -1,
+		live, err := liveplay.New(liveplay.Config{Contexts: p, Lo: -1, Hi: 1, Default: -1,
 			Window: int64(window), Epoch: liveplay.Epoch{1}})
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestRunVisitsIsLive(t *testing.T) {
 			if x, y := coins.Float64(), coins.Float64(); x < 0.1 {
 				a = int(y * 3)
 			}
-			ticket, err := live.Decide(w.Actions[i][a*w.Dim:][:w.Dim], nil, now)
+			ticket, err := live.Decide(liveplay.Decision{Vector: w.Actions[i][a*w.Dim:][:w.Dim]}, now)
 			if err != nil {
 				t.Fatal(err)
 			}

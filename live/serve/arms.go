@@ -243,7 +243,7 @@ func (g *arms) assign(t tag, before assignment, now int64) (Decision, error) {
 	if within > 0 {
 		x.offer(&u, now, within)
 	} else {
-		k, err := g.play.Decide(arm, now)
+		k, err := g.play.Decide(play.Decision{Arm: arm}, now)
 		if err != nil {
 			return Decision{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
@@ -265,7 +265,7 @@ func (g *arms) count(arm int, now int64) {
 }
 
 func (g *arms) activate(r reported, now int64) (play.Ticket, bool, error) {
-	k, err := g.play.DecideUntil(r.arm, now, r.deadline)
+	k, err := g.play.DecideUntil(play.Decision{Arm: r.arm}, now, r.deadline)
 	if err == nil {
 		g.count(r.arm, now)
 	}

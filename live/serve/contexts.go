@@ -37,7 +37,7 @@ type ContextualInfo struct {
 type contexts struct {
 	x      *live
 	mapper *feature.Mapper
-	play   *play.Contextual // nil before it has begun
+	play   *play.Live // nil before it has begun
 	info   ContextualInfo
 	events map[tag]event // what is kept beside their assignments
 	offers []tag         // whose vectors are kept, by time
@@ -73,10 +73,10 @@ func newContexts(x *live) (*contexts, error) {
 }
 
 // contextsConfig is a play of what was declared, but for its epoch.
-func contextsConfig(decl *Experiment) (cfg play.ContextualConfig, err error) {
-	cfg = play.ContextualConfig{Horizon: int(decl.Horizon), Lo: decl.Lo, Hi: decl.Hi, Default: decl.Default,
+func contextsConfig(decl *Experiment) (cfg play.Config, err error) {
+	cfg = play.Config{Horizon: int(decl.Horizon), Lo: decl.Lo, Hi: decl.Hi, Default: decl.Default,
 		Window: decl.Window.Milliseconds()}
-	if cfg.Policy, err = decl.NewContextual(); err != nil {
+	if cfg.Contexts, err = decl.NewContextual(); err != nil {
 		return cfg, err
 	}
 	if cfg.Rules, err = decl.PlayRules(); err != nil {
@@ -86,27 +86,20 @@ func contextsConfig(decl *Experiment) (cfg play.ContextualConfig, err error) {
 	return cfg, err
 }
 
-func (g *contexts) config(e *Engine, epoch play.Epoch) (play.ContextualConfig, error) {
+func (g *contexts) config(e *Engine, epoch play.Epoch) (play.Config, error) {
 	cfg, err := contextsConfig(&g.x.decl)
-	cfg.Curator, cfg.Sums, cfg.Epoch = e.cfg.VectorCurator, e.cfg.Curator, epoch
+	cfg.Vectors, cfg.Curator, cfg.Epoch = e.cfg.VectorCurator, e.cfg.Curator, epoch
 	return cfg, err
 }
-
-// contextual is a play.Contextual with its one queue as the first of many.
-type contextual struct{ *play.Contextual }
-
-func (c contextual) Segment(_, number int) (play.Segment, bool) { return c.Contextual.Segment(number) }
-func (c contextual) Queue(_, from int) play.Queue               { return c.Contextual.Queue(from) }
-func (c contextual) SetWindow(window, _ int64) error            { return c.Contextual.SetWindow(window) }
 
 func (g *contexts) queues() int { return 1 }
 
 func (g *contexts) begin(e *Engine, epoch play.Epoch) (machine, error) {
 	cfg, err := g.config(e, epoch)
 	if err == nil {
-		g.play, err = play.NewContextual(cfg)
+		g.play, err = play.New(cfg)
 	}
-	return contextual{g.play}, err
+	return g.play, err
 }
 
 func (g *contexts) resume(e *Engine, epoch play.Epoch, stored store.Stored,
@@ -115,15 +108,13 @@ func (g *contexts) resume(e *Engine, epoch play.Epoch, stored store.Stored,
 	if err != nil {
 		return nil, err
 	}
-	state := play.ContextualState{Lines: stored.Lines}
-	if state.ContextualTerms, err = play.ContextualTermsOf(cfg); err != nil {
+	state := play.State{Lines: stored.Lines}
+	if state.Terms, err = play.TermsOf(cfg); err != nil {
 		return nil, err
 	}
-	queues, err := queuesOf(stored, 1, readSigned)
-	if err != nil {
+	if state.Arms, err = queuesOf(stored, 1, readSigned); err != nil {
 		return nil, err
 	}
-	state.Queue = queues[0]
 	for _, block := range stored.Events {
 		events, err := readEvents(block.Data, block.Start, g.info.Dim, len(cfg.Rules))
 		if err != nil {
@@ -136,8 +127,8 @@ func (g *contexts) resume(e *Engine, epoch play.Epoch, stored store.Stored,
 		return nil, err
 	}
 	state.Kept = out.Kept
-	g.play, err = play.RestoreContextual(cfg, lines, state)
-	return contextual{g.play}, err
+	g.play, err = play.Restore(cfg, lines, state)
+	return g.play, err
 }
 
 func (g *contexts) read(all []store.Arm) {
@@ -315,7 +306,7 @@ func (g *contexts) choose(ask RankAsk, t tag, now int64) (Ranking, given, error)
 		v.offer = &offer{vector, weights}
 		g.offers = append(g.offers, t)
 	} else {
-		k, err := g.play.Decide(vector, weights, now)
+		k, err := g.play.Decide(play.Decision{Vector: vector, Weights: weights}, now)
 		if err != nil {
 			return Ranking{}, given{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
@@ -359,7 +350,7 @@ func (g *contexts) activate(r reported, now int64) (play.Ticket, bool, error) {
 	if u.number != r.number || u.by != r.by || v.offer == nil {
 		return play.Ticket{}, false, nil
 	}
-	k, err := g.play.DecideUntil(v.offer.vector, v.offer.weights, now, r.deadline)
+	k, err := g.play.DecideUntil(play.Decision{Vector: v.offer.vector, Weights: v.offer.weights}, now, r.deadline)
 	if err != nil {
 		return k, false, err
 	}
@@ -507,7 +498,7 @@ func (g *contexts) write(w *store.Write) {
 	if g.fresh = nil; len(fresh) == 0 {
 		return
 	}
-	q := g.play.Queue(fresh[0].Number)
+	q := g.play.Queue(0, fresh[0].Number)
 	if n := max(q.Head-fresh[0].Number, 0); n > 0 { // they have just been released
 		fresh = fresh[min(n, len(fresh)):]
 	}

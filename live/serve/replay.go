@@ -197,14 +197,14 @@ func (r *Replayed) contexts(decl *Experiment, lines iter.Seq2[[]byte, error]) (s
 	if err != nil {
 		return false, err
 	}
-	again, err := play.ReplayContextual(cfg, lines)
+	again, err := play.Replay(cfg, lines)
 	if err != nil {
 		return false, err
 	}
-	r.Batches, r.Rounds, r.Spent = again.Lines, again.Releases, again.Ledger.Total()
-	r.Contextual = &ContextualInfo{Released: again.Decisions, Releases: again.Releases, Dim: mapper.Dim(),
+	r.Batches, r.Rounds, r.Spent = again.Lines, again.Batches, again.Ledger.Total()
+	r.Contextual = &ContextualInfo{Released: again.Released[0], Releases: again.Releases[0], Dim: mapper.Dim(),
 		Norm: mapper.Norm(), Noise: again.Noise, Rules: again.Rules}
-	return decl.Horizon > 0 && again.Decisions == int(decl.Horizon), nil
+	return again.Stopped, nil
 }
 
 // read are the lines, which it counts.

@@ -28,7 +28,7 @@ func metricRun(t *testing.T, limit float64, curator func(release.Config) (releas
 		t.Fatal(err)
 	}
 	for now := int64(0); len(lines) < 12; now++ {
-		k, err := l.Decide(l.Arm(), now)
+		k, err := l.Decide(Decision{Arm: l.Arm()}, now)
 		if err == nil {
 			_, err = l.SettleAll(k, float64(k.Number%2), []float64{float64(k.Number % 2)}, now)
 		}

@@ -1,12 +1,10 @@
 package play
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/privacy"
@@ -26,7 +24,8 @@ type Rule struct {
 
 const maxClip = 1 << 20
 
-func buildRules(in []Rule) ([]metric, error) {
+// buildRules makes rules ready.
+func buildRules(in []Rule) ([]further, error) {
 	as := make([]Metric, len(in))
 	for i, r := range in {
 		if !(r.Clip >= 1 && r.Clip <= maxClip) {
@@ -34,16 +33,11 @@ func buildRules(in []Rule) ([]metric, error) {
 		}
 		as[i] = Metric{Name: r.Name, Mechanism: r.Mechanism}
 	}
-	return buildMetrics("rules", as)
-}
-
-// describeRules is what must not change of rules while decisions are out.
-func describeRules(all []Rule) string {
-	var b strings.Builder
-	for _, r := range all {
-		fmt.Fprintf(&b, "%q clipped at %v, %v\n", r.Name, r.Clip, r.Mechanism)
+	out, err := buildFurther("rule", as)
+	for i := range out {
+		out[i].most = in[i].Clip
 	}
-	return b.String()
+	return out, err
 }
 
 // weightSteps is a weight, clipped, in steps of 2^-20 of the largest one.
@@ -63,12 +57,12 @@ type ruleLine struct {
 }
 
 // weigh sums the weights of decisions up.
-func (c *Contextual) weigh(events []Event) []ruleLine {
+func (v *vectors) weigh(events []Event) []ruleLine {
 	var out []ruleLine
-	for i, r := range c.cfg.Rules {
+	for i, f := range v.further {
 		var l ruleLine
 		for _, e := range events {
-			w := weightSteps(e.Weights[i], r.Clip)
+			w := weightSteps(e.Weights[i], f.most)
 			l.Weights += w
 			l.Squares += w * w
 		}
@@ -77,28 +71,13 @@ func (c *Contextual) weigh(events []Event) []ruleLine {
 	return out
 }
 
-// releaseRules releases the rules' sums of n decisions, charges the ledger for them, and writes
-// them.
-func (c *Contextual) releaseRules(n int, sums []int64, lines []ruleLine) error {
-	c.next = slices.Clone(c.earned)
-	for i := range c.rules {
-		r := &c.rules[i]
-		r.line.Reset()
-		err := r.curator.AddSteps(0, n, sums[i])
-		if err != nil {
-			return fmt.Errorf("rule %q: %w", r.Name, err)
-		}
-		released, err := r.curator.Release([]int{0})
-		if err == nil {
-			lines[i].Release = bytes.Clone(bytes.TrimSpace(r.line.Bytes()))
-			_, err = c.Ledger().Restore(lines[i].Release)
-		}
-		if err == nil {
-			err = c.next[i].add(released, lines[i])
-		}
-		if err != nil {
-			return fmt.Errorf("rule %q: %w", r.Name, err)
-		}
+// check says whether weights are those of so many decisions: each is from 0 to 1, so their squares are
+// less, and no less than where all are equal.
+func (l ruleLine) check(n int) error {
+	if l.Weights < 0 || l.Weights > int64(n)*oneStep || l.Squares < 0 ||
+		float64(l.Squares) > float64(l.Weights)*float64(oneStep) ||
+		float64(l.Squares)*float64(n) < float64(float64(l.Weights)*float64(l.Weights))*(1-1e-9) {
+		return errors.New("its weights are those of no decisions")
 	}
 	return nil
 }
@@ -117,9 +96,11 @@ type Earned struct {
 	Noise privacy.Mechanism
 }
 
-func (e *Earned) add(released privacy.Released, l ruleLine) error {
+func (e *Earned) add(l ruleLine) error {
 	var text struct {
 		Mechanism json.RawMessage `json:"mechanism"`
+		N         [1]int          `json:"n"`
+		Sum       [1]float64      `json:"sum"`
 	}
 	if err := json.Unmarshal(l.Release, &text); err != nil {
 		return err
@@ -129,9 +110,9 @@ func (e *Earned) add(released privacy.Released, l ruleLine) error {
 		return err
 	}
 	e.Noise = m
-	e.N += released.N(0)
+	e.N += text.N[0]
 	e.Releases++
-	e.Sum += released.Sum(0)
+	e.Sum += text.Sum[0]
 	e.Weights += float64(l.Weights) / float64(oneStep)
 	e.Squares += float64(float64(l.Squares)/float64(oneStep)) / float64(oneStep)
 	return nil

@@ -1,0 +1,395 @@
+package play
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// arms is the side of a policy of arms: a batch is what it asks for, and a release is the sums of its
+// arms.
+type arms struct{ *Live }
+
+func (l arms) admit() (err error) {
+	cfg := &l.cfg
+	switch {
+	case cfg.Arms < 1 || cfg.Arms > maxArms:
+		return fmt.Errorf("play: arms is %d, must be from 1 to %d", cfg.Arms, maxArms)
+	case cfg.Horizon != 0 || len(cfg.Rules) > 0:
+		return errors.New("play: there are rules or a horizon, must be none without contexts")
+	}
+	if err := cfg.checkGathering(); err != nil {
+		return err
+	}
+	cfg.Cut = orSixteenth(cfg.Cut, cfg.Window)
+	if l.further, err = buildFurther("metric", cfg.Metrics); err != nil {
+		return err
+	}
+	admitted, err := Admit(cfg.Policy)
+	if err != nil {
+		return err
+	}
+	if cfg.Take == 0 {
+		cfg.Take = admitted
+	}
+	switch {
+	case cfg.Drop && cfg.Take == Exactly:
+		return fmt.Errorf("play: rewards that do not come cannot be dropped: %T takes exactly what it "+
+			"asks for", cfg.Policy)
+	case cfg.Take == admitted:
+	case cfg.Take != AtLeast:
+		return fmt.Errorf("play: take is %v, must be at least for %T, which does not say "+
+			"where its batches end", cfg.Take, cfg.Policy)
+	case !bearsMore(cfg.Policy):
+		return fmt.Errorf("play: take is at least, must be exactly for %T", cfg.Policy)
+	}
+	l.end = func(int, int) int { return 0 } // known of no segment
+	if cfg.Take == Exactly {
+		l.end = cfg.Policy.(Exact).End
+	}
+	l.driver.Policy, l.releases = cfg.Policy, make([]bool, cfg.Arms)
+	return nil
+}
+
+// real is the curator of people's rewards.
+func (cfg Config) real(c release.Config) (release.Curator, error) {
+	if !cfg.Gathering.On() {
+		return release.Real(c)
+	}
+	g, err := release.RealGathered(c, cfg.Gathering)
+	if err != nil {
+		return nil, err // no typed nil
+	}
+	return g, nil
+}
+
+func (cfg Config) checkGathering() error {
+	g := cfg.Gathering
+	if !g.On() {
+		return nil
+	}
+	if err := g.Validate(); err != nil {
+		return fmt.Errorf("play: %w", err)
+	}
+	switch {
+	case len(cfg.Metrics) > 0:
+		return fmt.Errorf("play: there are metrics, must be none under trust %s: rewards alone are gathered",
+			g.Trust)
+	case cfg.Drop:
+		return fmt.Errorf("play: drop is true, must be false under trust %s: who did not report would be seen",
+			g.Trust)
+	}
+	return nil
+}
+
+// curated is what the curator is built of.
+func (l arms) curated() release.Config {
+	return release.Config{Arms: l.cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi, Mechanism: l.policy.Mechanism()}
+}
+
+func (l arms) curate(p *past) (*privacy.Ledger, error) {
+	cfg := l.curated()
+	cfg.Ledger = p.ledger
+	c, err := stepCurator(l.cfg.Curator, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("play: %w", err)
+	}
+	l.curator, l.driver.Curator = c, c
+	return c.Ledger(), nil
+}
+
+func (l arms) resume(p *past) error {
+	for a, q := range l.s.Arms {
+		for _, g := range q.Segments {
+			if end := l.end(a, g.Start); end != 0 && end != g.End {
+				return fmt.Errorf("play: %w: a segment of arm %d ends at %d, and the policy "+
+					"says at %d", ErrState, a, g.End, end)
+			}
+		}
+	}
+	b := p.batch()
+	l.stopped = b == nil
+	if l.s.Batch != nil {
+		if l.stopped || !slices.Equal(b.Plays, l.s.Batch) {
+			return fmt.Errorf("play: %w: the policy does not ask for the batch that is out", ErrState)
+		}
+		l.goOn()
+		return nil
+	}
+	if err := l.ask(b); err != nil {
+		return fmt.Errorf("play: batch %d: %w", p.lines, err)
+	}
+	return nil
+}
+
+func (l arms) decide(q *Queue, d Decision, now, deadline int64) error {
+	if d.Vector != nil || d.Weights != nil {
+		return errors.New("play: there is a vector, must be none without contexts")
+	}
+	target := 0
+	if l.releases[d.Arm] {
+		target = q.target()
+	}
+	q.tick(now)
+	q.decide(deadline, now+l.cfg.Cut, func(start int) int { return l.end(d.Arm, start) }, target)
+	return nil
+}
+
+func (l arms) settle(s *Segment, number int, steps int64, metrics []float64) {
+	i := number - s.Start
+	if s.Came.Has(i) || s.Gone.Has(i) {
+		return
+	}
+	s.Came.add(i)
+	s.Sum += steps
+	if s.More == nil && len(l.further) > 0 {
+		s.More = make([]int64, len(l.further))
+	}
+	for i := range s.More {
+		if i < len(metrics) && metrics[i] == metrics[i] {
+			s.More[i] += l.further[i].clip.Steps(metrics[i])
+		} else {
+			s.More[i] += l.further[i].missing
+		}
+	}
+}
+
+func (l arms) out() []policy.Play { return l.s.Batch }
+
+func (l arms) head() (out line) {
+	for _, p := range l.s.Batch {
+		out.Plays = append(out.Plays, play{Arm: p.Arm, Rounds: p.Rounds, Release: p.Release})
+	}
+	return out
+}
+
+func (l arms) put(arm, n int, sums []int64) error { return l.curator.AddSteps(arm, n, sums[0]) }
+
+func (l arms) release() error { return l.driver.Close() }
+
+func (l arms) learn(c *Commit) error {
+	if c.drop != nil {
+		l.driver.Released = privacy.Released{} // the policy has had it, and its batch was withdrawn
+		c.drop()
+	}
+	return l.next()
+}
+
+// Arm is the arm that the policy wants played next, −1 if it has stopped: the play of its batch
+// that is furthest behind its share, in the public order of policy.Batch. Once a batch has all its
+// decisions, and waits, they go on in its shares.
+func (l *Live) Arm() int {
+	if l.stopped || len(l.plan) == 0 {
+		return -1
+	}
+	return l.plan[l.behind(l.have)].Arm
+}
+
+// Offer is the arm of an offer: of what becomes a decision later, or never. As Arm, but what is
+// shared out are the offers, so that many that come before the first of them is a decision are not
+// all of one arm. Who does not want the arm need not take it.
+func (l *Live) Offer() int {
+	if l.stopped || len(l.plan) == 0 {
+		return -1
+	}
+	i := l.behind(func(i int) int { return l.offers[i] })
+	l.offers[i]++
+	return l.plan[i].Arm
+}
+
+// behind is the play that is furthest behind its share of what they have.
+func (l *Live) behind(has func(i int) int) int {
+	best, have := 0, has(0)
+	for i := 1; i < len(l.plan); i++ {
+		if k := has(i); earlier(k, l.plan[i].Rounds, have, l.plan[best].Rounds) {
+			best, have = i, k
+		}
+	}
+	return best
+}
+
+// have is how many decisions play i has.
+func (l *Live) have(i int) int {
+	q := &l.s.Arms[l.plan[i].Arm]
+	return max(0, q.Issued-q.Head-q.lost-l.before[i])
+}
+
+// earlier says whether decision i+1 of n is due before decision j+1 of m: (2i+1)/n <
+// (2j+1)/m, in integers.
+func earlier(i, n, j, m int) bool {
+	ahi, alo := bits.Mul64(2*uint64(i)+1, uint64(m))
+	bhi, blo := bits.Mul64(2*uint64(j)+1, uint64(n))
+	return ahi < bhi || ahi == bhi && alo < blo
+}
+
+// next asks the policy for a batch and begins it.
+func (l arms) next() error {
+	b, err := l.driver.Next()
+	if err == nil {
+		err = l.ask(b)
+	}
+	if err != nil {
+		return fmt.Errorf("play: batch %d: %w", l.s.Lines, err)
+	}
+	l.stopped = b == nil
+	return nil
+}
+
+// ask begins a batch, if it can be played; it is nil if the policy has stopped.
+func (l arms) ask(b *policy.Batch) error {
+	if b == nil {
+		return nil
+	}
+	if err := l.canPlay(b); err != nil {
+		return err
+	}
+	return l.open(b.Plays)
+}
+
+// canPlay refuses batches that cannot be played live.
+func (l arms) canPlay(b *policy.Batch) error {
+	switch {
+	case b.Ask:
+		return fmt.Errorf("it asks a question: %w", ErrBatch)
+	case b.Fresh:
+		return fmt.Errorf("it forgets its slots and starts afresh: %w", ErrBatch)
+	case len(b.Plays) == 0:
+		return fmt.Errorf("it is empty: %w", ErrBatch)
+	}
+	seen := make([]bool, len(l.s.Arms))
+	for _, p := range b.Plays {
+		switch {
+		case p.Arm < 0 || p.Arm >= len(seen) || p.Rounds < 1:
+			return fmt.Errorf("it has %d rounds of arm %d, must have at least 1 of an arm from 0 "+
+				"to %d: %w", p.Rounds, p.Arm, len(seen)-1, ErrBatch)
+		case l.s.Arms[p.Arm].Off:
+			return fmt.Errorf("it has arm %d: %w: %w", p.Arm, ErrOff, ErrBatch)
+		case seen[p.Arm]:
+			return fmt.Errorf("it has arm %d twice: %w", p.Arm, ErrBatch)
+		}
+		seen[p.Arm] = true
+	}
+	return nil
+}
+
+// open begins a batch.
+func (l arms) open(plays []policy.Play) error {
+	for _, p := range plays {
+		q := &l.s.Arms[p.Arm]
+		q.ask(p.Rounds, p.Release)
+		if end := l.end(p.Arm, q.Head); p.Release && end != 0 && end != q.target() {
+			return fmt.Errorf("it releases %d decisions of arm %d, which said %d: %w", q.Asked,
+				p.Arm, end-q.Head, ErrBatch)
+		}
+	}
+	l.s.Batch = slices.Clone(plays)
+	l.goOn()
+	return nil
+}
+
+// goOn plays the batch of the state.
+func (l arms) goOn() {
+	l.plan = l.s.Batch
+	l.before, l.offers = l.before[:0], make([]int, len(l.plan))
+	clear(l.releases)
+	for _, p := range l.plan {
+		q := &l.s.Arms[p.Arm]
+		l.before = append(l.before, max(0, q.Asked-p.Rounds))
+		l.releases[p.Arm] = p.Release
+	}
+}
+
+func (l arms) outline(p *past) (err error) {
+	if l.cfg.Gathering.On() {
+		p.rewards, err = release.NewGatheredOutline(l.curated(), l.cfg.Gathering)
+	} else {
+		p.rewards, err = release.NewOutline(l.curated(), true)
+	}
+	return err
+}
+
+func (l arms) add(p *past, in line) error {
+	if in.N != 0 || len(in.Gram)+len(in.Rules) > 0 {
+		return fmt.Errorf("%w: it is a line of contexts", ErrState)
+	}
+	if in.Off != nil {
+		return l.addOff(p, *in.Off, in)
+	}
+	if b := p.batch(); b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
+		return fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
+	}
+	var arms, gone []int
+	for i, play := range p.batch().Plays {
+		if play.Arm < 0 || play.Arm >= len(p.heads) || p.off[play.Arm] {
+			return fmt.Errorf("%w: arm %d is not there", ErrState, play.Arm)
+		}
+		p.asked[play.Arm] = plus(p.asked[play.Arm], play.Rounds)
+		if g := in.Plays[i].Gone; g < 0 || g > 0 && (!play.Release || l.cfg.Take == Exactly) {
+			return fmt.Errorf("%w: %d decisions of arm %d cannot be gone", ErrState, g, play.Arm)
+		}
+		if play.Release {
+			arms, gone = append(arms, play.Arm), append(gone, in.Plays[i].Gone)
+		}
+	}
+	var released privacy.Released
+	if len(in.Release) > 0 {
+		var err error
+		if released, err = p.ledger.Restore(in.Release); err != nil {
+			return err
+		}
+	}
+	if released.Len() != len(arms) {
+		return fmt.Errorf("%w: it releases %d sums, and the batch asks for %d", ErrState, released.Len(),
+			len(arms))
+	}
+	err := l.checkRelease(p, arms, released, in.Release)
+	if err == nil {
+		err = p.addFurther(arms, in)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	for i, a := range arms {
+		p.heads[a], p.asked[a] = plus(p.heads[a], plus(released.N(i), gone[i])), 0
+		p.released[a] = plus(p.released[a], released.N(i))
+		p.sums[a] += released.Sum(i)
+		p.releases[a]++
+	}
+	l.driver.replay(released)
+	return nil
+}
+
+// addOff is a line that takes an arm off.
+func (l arms) addOff(p *past, a int, in line) error {
+	dropper, ok := l.cfg.Policy.(Dropper)
+	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.off[a] || in.Gone < 0 ||
+		len(in.Plays)+len(in.Release)+len(in.Metrics) > 0 {
+		return fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
+	}
+	p.off[a], p.heads[a] = true, plus(p.heads[a], in.Gone)
+	dropper.Drop(a)
+	l.driver.replay(privacy.Released{})
+	return nil
+}
+
+// check holds a release of rewards against what a curator makes of the batch, where that is known.
+func (l arms) checkRelease(p *past, arms []int, released privacy.Released, text []byte) error {
+	if p.rewards == nil {
+		return nil
+	}
+	for i, a := range arms {
+		if n, asked := released.N(i), p.asked[a]; n < asked || l.cfg.Take == Exactly && n > asked {
+			return fmt.Errorf("it releases %d rewards of arm %d, must be %v %d", n, a, l.cfg.Take, asked)
+		}
+	}
+	m, err := checkRelease(p.rewards, p.slots, arms, released, text)
+	if m != nil {
+		p.noise = m
+	}
+	return err
+}

@@ -1,0 +1,209 @@
+package play
+
+import (
+	"testing"
+
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// A recorder is a curator that remembers what it was given and hands its sums out by batch.
+type recorder struct {
+	release.StepCurator
+	came  map[int]int // of the twin countsCame: by arm
+	given []given
+}
+
+type given struct {
+	arm, n int
+	sum    int64
+}
+
+func (c *recorder) AddSteps(arm, n int, steps int64) error {
+	if came, ok := c.came[arm]; ok {
+		n = came
+	}
+	c.given = append(c.given, given{arm, n, steps})
+	return c.StepCurator.AddSteps(arm, n, steps)
+}
+
+// A watched policy tells what it is given.
+type watched struct {
+	policy.Policy
+	batch int
+	see   func(batch int, sums []float64)
+}
+
+func (p *watched) BearsMore() bool {
+	f, ok := p.Policy.(Flexible)
+	return ok && f.BearsMore()
+}
+
+func (p *watched) Next(r privacy.Released) *policy.Batch {
+	if r.Len() > 0 {
+		var sums []float64
+		for i := range r.Len() {
+			sums = append(sums, r.Sum(i), float64(r.N(i)))
+		}
+		p.see(p.batch-1, sums)
+	}
+	p.batch++
+	return p.Policy.Next(r)
+}
+
+// watchedExact is one that says where its batches end.
+type watchedExact struct {
+	*watched
+	Exact
+}
+
+func (p watchedExact) Drop(arm int)                          { p.watched.Policy.(Dropper).Drop(arm) }
+func (p watchedExact) BearsMore() bool                       { return p.watched.BearsMore() }
+func (p watchedExact) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
+func (p watchedExact) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
+
+// metricHigh is the end of the range of a house's metric, which tells its curator from that of rewards.
+const metricHigh = 3
+
+// withMetric adds a metric from −1 to 3, whose default is 0.
+func withMetric(cfg Config) Config {
+	cfg.Metrics = []Metric{{Name: "basket", Lo: -1, Hi: metricHigh, Mechanism: privacy.Laplace{Scale: 4}}}
+	return cfg
+}
+
+// An armsGame is of arms.
+type armsGame struct {
+	policy func() policy.Policy
+	cur    *recorder
+	second *recorder // of the metric
+}
+
+// ofArms is a house with arms, that is to be built.
+func ofArms(p func() policy.Policy, cfg Config) house {
+	return house{game: &armsGame{policy: p}, cfg: cfg}
+}
+
+func houseConfig(arms int) Config { return Config{Arms: arms, Default: 0.25, Window: 30, Cut: 3} }
+
+func (g *armsGame) start(h *house, cfg *Config) {
+	w := &watched{Policy: g.policy(), see: h.see}
+	cfg.Policy = w
+	if x, ok := w.Policy.(Exact); ok {
+		cfg.Policy = watchedExact{w, x}
+	}
+	cfg.Curator = func(rc release.Config) (release.Curator, error) {
+		c, err := h.simulated(rc)
+		r := &recorder{StepCurator: c, came: map[int]int{}}
+		if rc.Hi == metricHigh {
+			g.second = r
+		} else {
+			g.cur = r
+		}
+		return r, err
+	}
+}
+
+func (g *armsGame) decide(h *house, pick choice) error {
+	arm := h.live.Arm()
+	if arm < 0 {
+		return nil
+	}
+	if a := pick(h.cfg.Arms, "arm"); pick(8, "floor") == 0 && !h.live.s.Arms[a].Off {
+		arm = a
+	}
+	number := h.live.s.Arms[arm].Issued
+	t, err := h.live.Decide(Decision{Arm: arm}, h.now)
+	if err == nil && t.Arm != arm {
+		return caught("the ticket %+v of arm %d", t, arm)
+	}
+	if err != nil {
+		return err
+	}
+	return h.decided(t, Event{Number: number}, h.now+h.cfg.Window)
+}
+
+func (g *armsGame) judge(h *house, before State, c *Commit) error {
+	var more []given
+	all := g.cur.given
+	g.cur.given = nil
+	if g.second != nil {
+		more, g.second.given = g.second.given, nil
+	}
+	i := 0
+	for _, p := range before.Batch {
+		if !p.Release {
+			continue
+		}
+		if i >= len(c.Taken) || i >= len(all) {
+			return caught("batch %d released %d arms", before.Lines, len(c.Taken))
+		}
+		took, got := c.Taken[i], all[i]
+		i++
+		asked, kept := before.Arms[p.Arm].Asked, 0
+		sum, metric, stray := int64(0), int64(0), int64(0) // stray: of the sum, what was withdrawn
+		units := h.takenBy(took)
+		for n := took.Start; n < took.End; n++ {
+			t := units[n]
+			share, came := h.share(t)
+			x, counts := int64(share*(1<<20)), !h.gone[t] && (came || !h.cfg.Drop)
+			if counts {
+				kept++
+			}
+			switch {
+			case came:
+				_, steps := h.metric(t)
+				metric += steps
+			case counts:
+				metric += 1 << 18
+			default:
+				x = 0
+			}
+			if came && !counts {
+				stray += x
+			}
+			sum += x
+		}
+		if took.Arm != p.Arm || got.arm != p.Arm || kept != got.n || kept < asked || kept == 0 ||
+			h.live.cfg.Take == Exactly && kept != asked {
+			return caught("batch %d took %+v and released %d, asked for %d of arm %d", before.Lines,
+				took, got.n, asked, p.Arm)
+		}
+		if cut := max(0, sum-int64(kept)<<20); got.sum != sum-cut || cut > stray {
+			return caught("batch %d released a sum that is not that of its rewards and defaults", before.Lines)
+		} else if cut > 0 {
+			h.cut++
+		}
+		if g.second != nil && (i > len(more) || more[i-1] != given{p.Arm, kept, min(metric, int64(kept)<<20)}) {
+			return caught("batch %d released a metric that is not that of its reports and defaults", before.Lines)
+		}
+	}
+	return nil
+}
+
+// policies are what houses play: all ways to take a queue, batches that release nothing, coins.
+func policies(t testing.TB) map[string]func() policy.Policy {
+	t.Helper()
+	ok := func(p policy.Policy, err error) policy.Policy {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	return map[string]func() policy.Policy{
+		"dp-klucb":   func() policy.Policy { p, err := policy.NewDPKLUCB(3, 1, 1.5, 2); return ok(p, err) },
+		"adap-klucb": func() policy.Policy { p, err := policy.NewAdaPKLUCB(2, 1, 3.1); return ok(p, err) },
+		"batch-se": func() policy.Policy {
+			p, err := policy.NewBatchSE(3, privacy.Pure{Epsilon: 1}, 0.1, 2)
+			return ok(p, err)
+		},
+		"lazy-dp-ts": func() policy.Policy {
+			s := noise.NewFast(3, 4)
+			p, err := policy.NewLazyDPTS(2, 1, &s)
+			return ok(p, err)
+		},
+	}
+}
+
+func armsOf(p policy.Policy) int { return len(p.Next(privacy.Released{}).Plays) }
