@@ -127,36 +127,14 @@ func (l arms) resume(p *past) error {
 	return nil
 }
 
-func (l arms) decide(q *Queue, d Decision, now, deadline int64) error {
-	if d.Vector != nil || d.Weights != nil {
-		return errors.New("play: there is a vector, must be none without contexts")
-	}
+// decide puts a decision into its queue.
+func (l arms) decide(q *Queue, arm int, now, deadline int64) {
 	target := 0
-	if l.releases[d.Arm] {
+	if l.releases[arm] {
 		target = q.target()
 	}
 	q.tick(now)
-	q.decide(deadline, now+l.cfg.Cut, func(start int) int { return l.end(d.Arm, start) }, target)
-	return nil
-}
-
-func (l arms) settle(s *Segment, number int, steps int64, metrics []float64) {
-	i := number - s.Start
-	if s.Came.Has(i) || s.Gone.Has(i) {
-		return
-	}
-	s.Came.add(i)
-	s.Sum += steps
-	if s.More == nil && len(l.further) > 0 {
-		s.More = make([]int64, len(l.further))
-	}
-	for i := range s.More {
-		if i < len(metrics) && metrics[i] == metrics[i] {
-			s.More[i] += l.further[i].clip.Steps(metrics[i])
-		} else {
-			s.More[i] += l.further[i].missing
-		}
-	}
+	q.decide(deadline, now+l.cfg.Cut, func(start int) int { return l.end(arm, start) }, target)
 }
 
 func (l arms) out() []policy.Play { return l.s.Batch }

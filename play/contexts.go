@@ -178,10 +178,11 @@ func (v *vectors) replay(q *Queue) error {
 // stop stops where there are as many decisions as there are to be.
 func (v *vectors) stop(q *Queue) { v.stopped = v.cfg.Horizon > 0 && q.Issued >= v.cfg.Horizon }
 
-func (v *vectors) decide(q *Queue, d Decision, _, deadline int64) error {
+// decide puts a decision into its queue.
+func (v *vectors) decide(q *Queue, d Decision, deadline int64) (Ticket, error) {
 	e := Event{q.Issued, slices.Clone(d.Vector), slices.Clone(d.Weights)}
 	if err := v.check(e); err != nil {
-		return err
+		return Ticket{}, err
 	}
 	q.decide(deadline, 0, func(int) int { return 0 }, 0)
 	v.s.Events = append(v.s.Events, e)
@@ -189,7 +190,7 @@ func (v *vectors) decide(q *Queue, d Decision, _, deadline int64) error {
 		q.last().End = q.Issued
 	}
 	v.stop(q)
-	return nil
+	return Ticket{0, e.Number, deadline, v.cfg.Epoch}, nil
 }
 
 // tell tells the policy of a decision; ended says that the segment ends with it.
@@ -244,7 +245,8 @@ func (v *vectors) checkVector(e Event) error {
 // vectorSteps is how many steps of a vector's numbers are 1.
 const vectorSteps = 1 << 20
 
-func (v *vectors) settle(s *Segment, number int, steps int64, _ []float64) {
+// settle adds what was reported of a decision to its segment, once.
+func (v *vectors) settle(s *Segment, number int, steps int64) {
 	if s.More == nil {
 		s.More = make([]int64, len(v.nowhere))
 	}

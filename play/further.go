@@ -112,6 +112,20 @@ func stepCurator(build func(release.Config) (release.Curator, error),
 	return s, nil
 }
 
+// addMetrics adds the metrics of a decision, in their order, to its segment's.
+func (l *Live) addMetrics(s *Segment, metrics []float64) {
+	if s.More == nil {
+		s.More = make([]int64, len(l.further))
+	}
+	for i := range s.More {
+		if i < len(metrics) && metrics[i] == metrics[i] {
+			s.More[i] += l.further[i].clip.Steps(metrics[i])
+		} else {
+			s.More[i] += l.further[i].missing
+		}
+	}
+}
+
 // A pastFurther is what the lines have said of a metric or a rule.
 type pastFurther struct {
 	ledger  *privacy.Ledger // of it alone

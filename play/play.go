@@ -144,6 +144,7 @@ type Decision struct {
 type Live struct {
 	cfg     Config
 	side    side
+	vectors *vectors // that is the side, or nil
 	policy  interface{ Mechanism() privacy.Mechanism }
 	clip    release.Clip
 	further []further    // sums of a decision beside its reward
@@ -177,10 +178,6 @@ type side interface {
 	curate(p *past) (ledger *privacy.Ledger, err error)
 	// resume goes on from the state, which is that of the lines.
 	resume(p *past) error
-
-	// decide puts a decision into its queue, and settle adds what came of one to its segment, once.
-	decide(q *Queue, d Decision, now, deadline int64) error
-	settle(s *Segment, number int, steps int64, metrics []float64)
 
 	// out are the plays that are to be closed next, nil for none.
 	out() []policy.Play
@@ -252,7 +249,8 @@ func build(cfg Config) (*Live, error) {
 	l := &Live{cfg: cfg, clip: clip, missing: []int64{clip.Steps(cfg.Default)}}
 	l.side, l.policy = arms{l}, cfg.Policy
 	if cfg.Contexts != nil {
-		l.side, l.policy = &vectors{Live: l}, cfg.Contexts
+		l.vectors = &vectors{Live: l}
+		l.side, l.policy = l.vectors, cfg.Contexts
 	}
 	if err := l.side.admit(); err != nil {
 		return nil, err
@@ -318,16 +316,24 @@ func (l *Live) DecideUntil(d Decision, now, deadline int64) (Ticket, error) {
 	case deadline <= now || deadline >= 2*maxTime:
 		return Ticket{}, fmt.Errorf("play: the deadline is %d, must be after %d, and below 2^62: %w", deadline,
 			now, ErrTime)
+	case d.Vector != nil && l.vectors == nil:
+		return Ticket{}, errors.New("play: there is a vector, must be none without contexts")
 	case l.s.Arms[d.Arm].Issued >= maxIssued:
 		return Ticket{}, fmt.Errorf("play: arm %d has %d decisions, must have at most %d", d.Arm,
 			l.s.Arms[d.Arm].Issued, maxIssued)
 	}
-	q := &l.s.Arms[d.Arm]
-	t := Ticket{d.Arm, q.Issued, deadline, l.cfg.Epoch}
-	if err := l.side.decide(q, d, now, deadline); err != nil {
-		return Ticket{}, err
+	arm := d.Arm
+	q := &l.s.Arms[arm]
+	if l.vectors != nil {
+		return l.vectors.decide(q, d, deadline)
 	}
-	return t, nil
+	target := 0
+	if l.releases[arm] {
+		target = q.target()
+	}
+	q.tick(now)
+	n := q.decide(deadline, now+l.cfg.Cut, func(start int) int { return l.end(arm, start) }, target)
+	return Ticket{arm, n, deadline, l.cfg.Epoch}, nil
 }
 
 // Settle takes the reward of a ticket, once, clipped to the declared range; what is no number
@@ -344,7 +350,15 @@ func (l *Live) SettleAll(t Ticket, reward float64, metrics []float64, now int64)
 	if s == nil {
 		return status, err
 	}
-	l.side.settle(s, t.Number, l.clip.Steps(reward), metrics)
+	if l.vectors != nil {
+		l.vectors.settle(s, t.Number, l.clip.Steps(reward))
+	} else if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {
+		s.Came.add(i)
+		s.Sum += l.clip.Steps(reward)
+		if len(l.further) > 0 {
+			l.addMetrics(s, metrics)
+		}
+	}
 	return Accepted, nil
 }
 

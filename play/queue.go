@@ -81,7 +81,7 @@ func (s *Set) add(i int) {
 
 // decide gives out the queue's next number. End is where the segment that holds it ends if that is
 // known, 0 if not, and target where it ends because nobody has asked for more.
-func (q *Queue) decide(deadline, cut int64, end func(start int) int, target int) {
+func (q *Queue) decide(deadline, cut int64, end func(start int) int, target int) int {
 	n := q.Issued
 	if len(q.Segments) == 0 || q.last().whole(n) {
 		q.Segments = append(q.Segments, Segment{Start: n, End: end(n), Cut: cut, Settles: deadline})
@@ -92,6 +92,7 @@ func (q *Queue) decide(deadline, cut int64, end func(start int) int, target int)
 	if s.End == 0 && q.Issued == target {
 		s.End = target
 	}
+	return n
 }
 
 // tick lets the clock cut the last segment.

@@ -88,8 +88,8 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 		return nil, err
 	}
 	signed := 0
-	if v, ok := l.side.(*vectors); ok {
-		signed = v.width
+	if l.vectors != nil {
+		signed = l.vectors.width
 	}
 	if err := s.validate(signed); err != nil {
 		return nil, fmt.Errorf("play: %w: %w", ErrState, err)
