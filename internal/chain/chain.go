@@ -50,6 +50,15 @@ func Unlink(tip string, line []byte) (object []byte, next string, err error) {
 	return append([]byte("{"), rest...), next, nil
 }
 
+// Object is the object of a line that is known to follow those before it.
+func Object(line []byte) []byte {
+	text := bytes.TrimSpace(line)
+	if rest := len(before("")) + 2*sha256.Size; len(text) > rest && bytes.HasPrefix(text, []byte(`{"after":`)) {
+		return append([]byte("{"), text[rest:]...)
+	}
+	return text
+}
+
 // before is what a line begins with.
 func before(tip string) string { return `{"after":"` + tip + `",` }
 

@@ -89,7 +89,7 @@ func BenchmarkDimension(b *testing.B) {
 		d := (c + 1) * (c + 1)
 		b.Run(fmt.Sprintf("event/d=%d", d), func(b *testing.B) {
 			_, e, come := dimEngine(b, c, store.SQLite(b.TempDir()))
-			if got := mustFind(b, e, "news").game.(*contexts).info.Dim; got != d {
+			if got := mustFind(b, e, "news").events.mapper.Dim(); got != d {
 				b.Fatal(got)
 			}
 			come(100)

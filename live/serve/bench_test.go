@@ -242,8 +242,8 @@ func BenchmarkRank(b *testing.B) {
 			}
 			e := benchOn(b, benchNews, at)
 			x, err := e.find("news")
-			if err != nil || x.game.(*contexts).info.Dim != 20 {
-				b.Fatal(x.game.(*contexts).info.Dim, err)
+			if err != nil || x.events.mapper.Dim() != 20 {
+				b.Fatal(x.events.mapper.Dim(), err)
 			}
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/sotto-dp/sotto/live/decl"
-	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 )
 
@@ -138,11 +136,11 @@ func (x *live) change(c Change, now int64) error {
 		return fieldError("end", "is %s, which has passed: stop the experiment instead: %w",
 			c.End.UTC().Format(time.RFC3339), ErrState)
 	}
-	off, err := x.game.off(c.Off)
+	off, err := x.off(c.Off)
 	if err != nil {
 		return err
 	}
-	x.changed = true
+	x.todo |= theRecord
 	if x.rec.State == Draft {
 		c.in(&x.decl)
 		x.retime()
@@ -153,46 +151,6 @@ func (x *live) change(c Change, now int64) error {
 		x.rec.Changes = append(x.rec.Changes, c)
 	}
 	return nil
-}
-
-// off are the numbers of arms that can be taken off.
-func (g *arms) off(names []string) (arms []int, err error) {
-	x := g.x
-	if len(names) == 0 {
-		return nil, nil
-	}
-	p, err := x.decl.NewPolicy(&noise.Fast{})
-	if err != nil {
-		return nil, err
-	}
-	gone := slices.Clone(x.rec.Off)
-	for a := range g.info {
-		if g.gone(a) {
-			gone = append(gone, a)
-		}
-	}
-	for i, name := range names {
-		a := slices.IndexFunc(x.decl.Arms, func(a decl.Arm) bool { return a.Name == name })
-		at := fmt.Sprintf("off[%d]", i)
-		_, drops := p.(play.Dropper)
-		switch {
-		case a < 0:
-			return nil, fieldError(at, "is %q, must be one of the experiment's arms: %w", clip(name), ErrState)
-		case x.rec.State == Draft:
-			return nil, fieldError(at, "is arm %q of a draft, must be of an experiment that has started: "+
-				"declare one without it: %w", name, ErrState)
-		case !drops:
-			return nil, fieldError(at, "is arm %q, and policy %s cannot go on without an arm: %w",
-				name, x.decl.Policy.Policy, ErrState)
-		case slices.Contains(gone, a):
-			return nil, fieldError(at, "is arm %q, which is off already: %w", name, ErrState)
-		case len(gone)+2 > len(g.info):
-			return nil, fieldError(at, "is arm %q, the last one: stop the experiment instead: %w", name,
-				ErrState)
-		}
-		arms, gone = append(arms, a), append(gone, a)
-	}
-	return arms, nil
 }
 
 // clip is the beginning of a text that somebody sent.
@@ -206,11 +164,13 @@ func clip(text string) string {
 
 // changing does the first thing that is to be changed, at a public tick; c is nil if there is none.
 func (x *live) changing(now int64) (c *play.Commit, err error) {
-	if c, err = x.game.change(now); c != nil || err != nil || len(x.rec.Changes) == 0 {
+	x.forgetOffers(now)
+	if c, err = x.takeOff(now); c != nil || err != nil || len(x.rec.Changes) == 0 {
 		return c, err
 	}
 	what := x.rec.Changes[0]
-	x.rec.Changes, x.changed = x.rec.Changes[1:], true
+	x.rec.Changes = x.rec.Changes[1:]
+	x.todo |= theRecord
 	line, err := what.MarshalJSON()
 	if err != nil {
 		return nil, err

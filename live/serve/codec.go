@@ -90,22 +90,34 @@ func redeem(s play.Set, p store.Part, n int) (play.Set, error) {
 	return s, nil
 }
 
-// sumsText writes the sums of metrics.
-func sumsText(all []int64) string {
+// sumsText writes the further sums of a segment, of metrics or of vectors, of which some are negative.
+func sumsText(all []int64, signed bool) string {
 	var b []byte
 	for _, x := range all {
-		b = binary.AppendUvarint(b, uint64(x))
+		if signed {
+			b = binary.AppendVarint(b, x)
+		} else {
+			b = binary.AppendUvarint(b, uint64(x))
+		}
 	}
 	return string(b)
 }
 
-func readSums(text string) (all []int64, _ error) {
+func readSums(text string, signed bool) (all []int64, _ error) {
 	for b := []byte(text); len(b) > 0; {
-		x, n := binary.Uvarint(b)
-		if n <= 0 || x > math.MaxInt64 {
+		x, n := binary.Varint(b)
+		if !signed {
+			var u uint64
+			u, n = binary.Uvarint(b)
+			x = int64(u)
+		}
+		switch {
+		case n <= 0 && signed:
+			return nil, errors.New("the sums of a segment's vectors are damaged")
+		case n <= 0 || x < 0 && !signed:
 			return nil, errors.New("the sums of a segment's metrics are damaged")
 		}
-		all, b = append(all, int64(x)), b[n:]
+		all, b = append(all, x), b[n:]
 	}
 	return all, nil
 }
@@ -147,8 +159,8 @@ func readUnits(b []byte, extra func(b []byte, t tag) ([]byte, error),
 	return nil
 }
 
-// queuesOf puts queues together from what is stored; more reads the further sums of a segment.
-func queuesOf(in store.Stored, arms int, more func(string) ([]int64, error)) (_ []play.Queue, err error) {
+// queuesOf puts queues together from what is stored; the further sums of a segment may be signed.
+func queuesOf(in store.Stored, arms int, signed bool) (_ []play.Queue, err error) {
 	all := make([]play.Queue, arms)
 	for _, a := range in.Arms {
 		if a.Arm < 0 || a.Arm >= arms {
@@ -163,7 +175,7 @@ func queuesOf(in store.Stored, arms int, more func(string) ([]int64, error)) (_ 
 		}
 		q := &all[g.Arm]
 		out := play.Segment{Start: g.Start, End: g.End, Cut: g.Cut, Settles: g.Settles, Sum: g.Sum}
-		if out.More, err = more(g.More); err != nil {
+		if out.More, err = readSums(g.More, signed); err != nil {
 			return nil, err
 		}
 		var of play.Set

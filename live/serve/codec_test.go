@@ -76,7 +76,7 @@ func FuzzUnits(f *testing.F) {
 	f.Add([]byte("short"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var again []byte
-		if err := readUnits(data, (&arms{}).readExtra, func(k tag, u assignment, e epochTag) {
+		if err := readUnits(data, (&live{}).readEvent, func(k tag, u assignment, e epochTag) {
 			again = appendUnit(again, k, u, e)
 		}); err == nil &&
 			string(again) != string(data) {
@@ -137,7 +137,7 @@ func FuzzEvent(f *testing.F) {
 	f.Add(appendEvent(nil, event{}, false))
 	f.Add(appendEvent(nil, event{action: 1, greedy: 2}, true))
 	f.Add(appendEvent(nil, event{action: 1, greedy: 2,
-		offer: &offer{[]float64{1, 0, 0}, []float64{3}}}, true))
+		offer: &play.Decision{Vector: []float64{1, 0, 0}, Weights: []float64{3}}}, true))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v, ok, rest, err := readEvent(data, 3, 1)
 		if err != nil {

@@ -198,7 +198,8 @@ func (g *cohorts) write(ctx context.Context, of play.Taken, f func(s *cohortStat
 				return err
 			}
 		}
-		x.rec.Cohorts, x.changed = all, true
+		x.rec.Cohorts = all
+		x.todo |= theRecord
 		return nil
 	}})
 }

@@ -314,8 +314,8 @@ func TestContextsActivate(t *testing.T) {
 	if want := products(all[:got.released()]); !slices.Equal(got.sums, want) {
 		t.Errorf("released %v, must be %v", got.sums, want)
 	}
-	if x := mustFind(t, e, "news"); len(x.game.(*contexts).offers) > 80 {
-		t.Errorf("%d offers are kept", len(x.game.(*contexts).offers))
+	if x := mustFind(t, e, "news"); len(x.events.offers) > 80 {
+		t.Errorf("%d offers are kept", len(x.events.offers))
 	}
 	if s, err := e.ActivateEvent(t.Context(), "news", "visit 2"); s != Late || err != nil {
 		t.Errorf("a late activation is %v, %v", s, err)
@@ -446,7 +446,7 @@ func TestContextsErase(t *testing.T) {
 			}
 		}
 		x := mustFind(t, e, "news")
-		if n := len(x.game.(*contexts).events); n != 9 {
+		if n := len(x.events.of); n != 9 {
 			t.Errorf("%d events are kept, must be 9", n)
 		}
 		if err := e.Close(); err != nil {
@@ -701,13 +701,7 @@ func TestEndForgetsThePlay(t *testing.T) {
 		running := func() bool {
 			x.mu.Lock()
 			defer x.mu.Unlock()
-			switch g := x.game.(type) {
-			case *contexts:
-				return g.play != nil
-			case *arms:
-				return g.play != nil
-			}
-			return false
+			return x.play != nil
 		}
 		if !running() {
 			t.Errorf("%s does not run", name)

@@ -113,7 +113,7 @@ func TestOffStaysOff(t *testing.T) {
 		}
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		for a := range x.game.queues() {
+		for a := range x.board.queues {
 			if q := x.play.Queue(a, 0); q.Head == q.Issued && q.Asked == 0 && x.pending == nil {
 				return a
 			}

@@ -31,14 +31,14 @@ func (e *Engine) Erase(ctx context.Context, name, unit string) error {
 		case Running, Paused:
 			t := tagOf(x.tags, unit)
 			delete(x.units, t)
-			x.game.forget(t)
+			delete(x.events.of, t)
 			x.units[x.stone(t)] = assignment{arm: erasedArm, propensity: 1}
-			x.gone = true
+			x.stoned = true
 		default:
 			clear(x.units)
-			x.game.forgetAll()
+			x.events.forget()
 		}
-		x.anew = true
+		x.todo |= theUnits
 		return nil
 	})
 }
@@ -48,7 +48,7 @@ func (x *live) stone(t tag) tag { return tagOf(x.stones, string(t[:])) }
 
 // erased says whether a unit was.
 func (x *live) erased(t tag) bool {
-	if !x.gone {
+	if !x.stoned {
 		return false
 	}
 	_, was := x.units[x.stone(t)]
@@ -57,11 +57,11 @@ func (x *live) erased(t tag) bool {
 
 // rewrite has all assignments written anew, and what was written before destroyed.
 func (x *live) rewrite() {
-	x.purge, x.fresh = true, make([]byte, 0, len(x.units)*unitBytes)
+	x.todo |= dropUnits
+	x.fresh = make([]byte, 0, len(x.units)*unitBytes)
 	for t, u := range x.units {
 		x.fresh = x.appendUnit(x.fresh, t, u)
 	}
-	x.anew = false
 }
 
 // expire archives what has stopped when its retention has passed.

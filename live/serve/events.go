@@ -107,7 +107,7 @@ func appendEvent(b []byte, v event, ok bool) []byte {
 	if v.offer == nil {
 		return b
 	}
-	return appendVector(b, v.offer.vector, v.offer.weights)
+	return appendVector(b, v.offer.Vector, v.offer.Weights)
 }
 
 func readEvent(b []byte, dim, rules int) (v event, ok bool, rest []byte, err error) {
@@ -121,28 +121,8 @@ func readEvent(b []byte, dim, rules int) (v event, ok bool, rest []byte, err err
 	}
 	v.action, v.greedy, rest = binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:]), b[17:]
 	if b[0] == anOffer {
-		v.offer = &offer{}
-		v.offer.vector, v.offer.weights, rest, err = readVector(rest, dim, rules)
+		v.offer = &play.Decision{}
+		v.offer.Vector, v.offer.Weights, rest, err = readVector(rest, dim, rules)
 	}
 	return v, err == nil, rest, err
-}
-
-// signedText writes the sums of a segment's vectors, of which some are negative.
-func signedText(all []int64) string {
-	var b []byte
-	for _, x := range all {
-		b = binary.AppendVarint(b, x)
-	}
-	return string(b)
-}
-
-func readSigned(text string) (all []int64, _ error) {
-	for b := []byte(text); len(b) > 0; {
-		x, n := binary.Varint(b)
-		if n <= 0 {
-			return nil, errors.New("the sums of a segment's vectors are damaged")
-		}
-		all, b = append(all, x), b[n:]
-	}
-	return all, nil
 }

@@ -3,8 +3,10 @@ package serve
 import (
 	"context"
 	"fmt"
-	"github.com/sotto-dp/sotto/live/decl"
 	"math"
+
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/play"
 )
 
 // Offers: decisions of an experiment whose exposure is activate. An offer is in no queue; when it is
@@ -66,7 +68,7 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 	_, said := x.units[key]
 	mine, unit := x.units[r.unit]
 	switch {
-	case now >= r.by || x.game.gone(r.arm):
+	case now >= r.by || x.gone(r.arm):
 		return Late, nil
 	case x.play.Stopped(): // by its last line, and it is ended with the next tick
 		return Void, nil
@@ -77,8 +79,15 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 	}
 	u := assignment{number: beyond, deadline: r.deadline, epoch: x.at, arm: uint16(r.arm)}
 	if r.what == activated {
-		k, ok, err := x.game.activate(r, now)
-		if err != nil || !ok {
+		d, ok := play.Decision{Arm: r.arm}, true
+		if x.decl.Contextual != nil {
+			d, ok = x.events.offered(r, mine)
+		}
+		if !ok {
+			return Void, nil
+		}
+		k, err := x.count(d, now, r.deadline)
+		if err != nil {
 			return Void, err
 		}
 		u.number = int64(k.Number)
@@ -96,7 +105,7 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 func (x *live) activated(t *ticket, now int64) Status {
 	u, said := x.units[t.key()]
 	switch {
-	case now >= t.deadline || x.game.gone(t.arm):
+	case now >= t.deadline || x.gone(t.arm):
 		return Late
 	case !said || u.number == beyond:
 		return Void
@@ -123,6 +132,36 @@ func (x *live) holds(u assignment, now int64) bool {
 func (x *live) offer(u *assignment, now, within int64) {
 	u.number, u.by, u.deadline = x.offers, now+within, now+within+x.window
 	x.offers++
+}
+
+// issue makes an assignment a decision, or an offer of one if it can be activated for so long.
+func (x *live) issue(u *assignment, d play.Decision, now, within int64) error {
+	if within > 0 {
+		x.offer(u, now, within)
+		return nil
+	}
+	k, err := x.count(d, now, now+x.window)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	u.number, u.deadline = int64(k.Number), k.Deadline
+	u.used++
+	return nil
+}
+
+// count makes a decision, which is written with the next commit.
+func (x *live) count(d play.Decision, now, deadline int64) (play.Ticket, error) {
+	k, err := x.play.DecideUntil(d, now, deadline)
+	if err != nil {
+		return k, err
+	}
+	x.todo |= theQueues
+	x.board.queues[d.Arm].Decisions++
+	x.hours.count(d.Arm, now)
+	if d.Vector != nil {
+		x.events.fresh = append(x.events.fresh, play.Event{Number: k.Number, Vector: d.Vector, Weights: d.Weights})
+	}
+	return k, nil
 }
 
 // place is that of an epoch in epochs.

@@ -1,13 +1,11 @@
 package serve
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -153,6 +151,7 @@ type assignment struct {
 type live struct {
 	id       int64
 	decl     Experiment
+	values   []json.RawMessage // by arm, what decisions give as its value
 	tokenKey []byte
 	hookKey  []byte   // signs what its webhook is told
 	gatherer gatherer // nil where rewards come in the open
@@ -161,54 +160,80 @@ type live struct {
 	tick     int64
 	window   int64
 
-	mu     sync.Mutex // of what follows
-	rec    record
-	game   game
-	play   machine // nil unless it is Running or Paused
-	ledger *privacy.Ledger
-	sign   signer
-	tags   hash.Hash
-	shares hash.Hash  // where units are for the share
-	layer  hash.Hash  // and for the layer
-	stones hash.Hash  // of tags that were erased
-	coins  *rand.Rand // of the floor
-	units  map[tag]assignment
-	offers int64  // that were made in this epoch
-	fresh  []byte // units that have to be written
-	epochs []epochTag
-	at     int32 // the place of the epoch of now
-	epoch  play.Epoch
-	known  map[epochTag]play.Epoch
-	shown  int // batches that everybody may see
-	// of the transcript: lines that are written or about to be, the hash of the last, and what
-	// is to be written
-	lines int
-	tip   string
-	out   [][]byte
-	// of the line of pending: its number, and the hash of the line before
-	held    int
-	heldTip string
-	ticked  int64 // the last tick
-
-	// the batch that is due and being gathered, and the reports that came since the last commit
-	gathering *gathering
-	came      []store.Report
-	unsure    bool         // it was restored, and no batch has closed since
-	asked     []CohortNote // sums that may be known
-
+	mu      sync.Mutex // of what follows
+	rec     record
+	play    *play.Live   // nil unless it is Running or Paused
+	answer  func() int   // of the play, if it is an identification rule's, else nil
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
-	changed bool         // the record has to be written
-	begun   bool         // the plan has to be written
-	drop    bool         // sums are to be destroyed
-	purge   bool         // units are to be destroyed
-	anew    bool         // units are to be written anew
-	gone    bool         // somebody was erased
-	telling bool         // the webhook is being told
-	issued  bool         // decisions were issued since the last write
-	owes    bool         // debts has it
+	ticked  int64        // the last tick
+	ledger  *privacy.Ledger
+	board   board
+	sign    signer
+	coins   *rand.Rand // of the floor
+	hashes
+	assignments
+	events eventBook
+	journal
+	gathers
+
 	hours   hours
 	written []wrote // by arm, what is on disk
 	parts   map[[2]int]int
+	todo    todo
+	owes    bool // debts has it
+	telling bool // the webhook is being told
+}
+
+// A todo is what the next commit has to do.
+type todo uint8
+
+const (
+	theRecord todo = 1 << iota // it has changed
+	thePlan                    // the batch that is out has
+	theQueues                  // decisions were issued
+	theUnits                   // all are to be written anew
+	dropSums                   // which are to be destroyed
+	dropUnits
+)
+
+func (t todo) has(what todo) bool { return t&what != 0 }
+
+// hashes are keyed ones of units.
+type hashes struct {
+	tags   hash.Hash // what they are kept under
+	shares hash.Hash // where they are for the share
+	layer  hash.Hash // and for the layer
+	stones hash.Hash // of tags that were erased
+}
+
+// assignments are those of units.
+type assignments struct {
+	units  map[tag]assignment
+	fresh  []byte // that have to be written
+	stoned bool   // somebody was erased
+	offers int64  // that were made in this epoch
+	epochs []epochTag
+	at     int32 // the place of the epoch of now
+	known  map[epochTag]play.Epoch
+}
+
+// A journal is the transcript: what is said of an experiment, and what of it everybody may see.
+type journal struct {
+	shown int      // batches that everybody may see
+	lines int      // that are written, or about to be
+	tip   string   // the hash of the last of them
+	out   [][]byte // that have to be written
+	// of the line of a pending release: its number, and the hash of the line before
+	held    int
+	heldTip string
+}
+
+// gathers is what there is of rewards that are not seen.
+type gathers struct {
+	gathering *gathering     // the batch that is due, nil if none is
+	came      []store.Report // since the last commit
+	unsure    bool           // it was restored, and no batch has closed since
+	asked     []CohortNote   // sums that may be known
 }
 
 // wrote is what was last written of an arm.
@@ -239,10 +264,19 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 	x.coins = rand.New(rand.NewChaCha8(seed))
 	x.units = map[tag]assignment{}
 	var err error
-	if x.game, err = newGame(x); err != nil {
+	if x.board, err = newBoard(&x.decl); err != nil {
 		return nil, err
 	}
-	x.hours = hours{at: -1, n: make([]int, x.game.queues())}
+	for _, a := range x.decl.Arms {
+		x.values = append(x.values, valueOf(a))
+	}
+	if x.decl.Contextual != nil {
+		x.events.of = map[tag]event{}
+		if x.events.mapper, err = x.decl.Mapper(); err != nil {
+			return nil, err
+		}
+	}
+	x.hours = hours{at: -1, n: make([]int, len(x.board.queues))}
 	x.gatherer, err = x.newGatherer(e)
 	return x, err
 }
@@ -272,18 +306,18 @@ func (e *Engine) newEpoch() (out play.Epoch, err error) {
 }
 
 // run goes on with a play.
-func (x *live) run(m machine, epoch play.Epoch) {
-	x.play, x.ledger, x.epoch = m, m.Ledger(), epoch
+func (x *live) run(m *play.Live, epoch play.Epoch) {
+	x.play, x.ledger = m, m.Ledger()
 	x.known = map[epochTag]play.Epoch{tagOfEpoch(epoch): epoch}
 	x.at = x.place(tagOfEpoch(epoch))
-	x.written = make([]wrote, x.game.queues())
+	x.written = make([]wrote, len(x.board.queues))
 	x.parts = map[[2]int]int{}
 	for a := range x.written {
 		for _, r := range m.Queue(a, 0).Runs {
 			x.known[tagOfEpoch(r.Epoch)] = r.Epoch
 		}
 	}
-	x.begun, x.issued = true, true
+	x.todo |= thePlan | theQueues
 }
 
 func (x *live) start(e *Engine, now int64) error {
@@ -307,14 +341,15 @@ func (x *live) start(e *Engine, now int64) error {
 	if err != nil {
 		return err
 	}
-	m, err := x.game.begin(e, epoch)
+	m, err := x.begin(e, epoch)
 	if err != nil {
 		return err
 	}
 	if err := x.open(now); err != nil {
 		return err
 	}
-	x.rec.State, x.changed = Running, true
+	x.rec.State = Running
+	x.todo |= theRecord
 	x.run(m, epoch)
 	x.ticked = now / x.tick // what is changed from now on comes with a later one
 	for a := range x.written {
@@ -327,7 +362,8 @@ func (x *live) move(to State, from State) error {
 	if x.rec.State != from {
 		return fmt.Errorf("it is %s, must be %s: %w", x.rec.State, from, ErrState)
 	}
-	x.rec.State, x.changed = to, true
+	x.rec.State = to
+	x.todo |= theRecord
 	return nil
 }
 
@@ -343,19 +379,24 @@ func (x *live) end(keep int, why endReason, now int64) error {
 			return err
 		}
 	}
-	x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Ended, x.changed = Stopped, keep, why, now, true
+	x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Ended = Stopped, keep, why, now
 	if x.pending != nil {
 		if err := x.show(x.pending.Line); err != nil { // it is durable
 			return err
 		}
 	}
-	x.play, x.pending, x.issued, x.fresh = nil, nil, false, nil
+	x.forgetPlay()
+	x.rec.Off, x.rec.Changes = nil, nil
+	x.todo = x.todo&^theQueues | theRecord | dropSums
+	return nil
+}
+
+// forgetPlay forgets the play, with the sums of rewards that were not released and the noise that was
+// kept: none of it is asked for again.
+func (x *live) forgetPlay() {
+	x.play, x.answer, x.pending, x.fresh, x.events.fresh = nil, nil, nil, nil, nil
 	x.gathering.stop()
 	x.gathering = nil
-	x.game.end()
-	x.rec.Off, x.rec.Changes = nil, nil
-	x.drop = true
-	return nil
 }
 
 func (x *live) archive() error {
@@ -363,11 +404,12 @@ func (x *live) archive() error {
 		return fmt.Errorf("it is %s, must be stopped or draft: %w", x.rec.State, ErrState)
 	}
 	if x.rec.State == Draft {
-		x.rec.Keep, _ = x.game.kept("")
+		x.rec.Keep = x.instead()
 	}
-	x.rec.State, x.changed, x.drop, x.purge = Archived, true, true, true
+	x.rec.State = Archived
+	x.todo |= theRecord | dropSums | dropUnits
 	x.units, x.epochs, x.known, x.parts, x.written = nil, nil, nil, nil, nil
-	x.game.forgetAll()
+	x.events.forget()
 	return nil
 }
 
@@ -382,7 +424,7 @@ func (x *live) state(now int64) (s State, wait string, until int64) {
 	if x.gathering != nil {
 		return Waiting, "sums", (now/x.tick + 1) * x.tick
 	}
-	if wait, until := x.game.waits(now); wait != "" {
+	if wait, until := x.waits(now); wait != "" {
 		return Waiting, wait, until
 	}
 	return Running, "", 0
@@ -406,26 +448,15 @@ func (x *live) info(now int64) Info {
 	}
 	out.Budget, _ = x.decl.EachAssignment() // was checked
 	out.Changes = slices.Clone(x.rec.Changes)
-	x.game.tell(&out)
+	x.board.tell(&out, x.events.mapper)
+	for _, a := range x.rec.Off {
+		out.Changes = append(out.Changes, Change{Off: []string{x.decl.Arms[a].Name}})
+	}
 	return out
 }
 
 // maxUnit is the longest name of a unit.
 const maxUnit = 4096
-
-func (x *live) decide(ask Ask, now int64) (Decision, error) {
-	g, ok := x.game.(*arms)
-	switch {
-	case !ok:
-		return Decision{}, ErrContextual
-	case len(ask.Unit) > maxUnit:
-		return Decision{}, fmt.Errorf("%w has %d bytes, must have at most %d", ErrUnit, len(ask.Unit), maxUnit)
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	defer x.debts.owe(x)
-	return g.decide(ask, now)
-}
 
 // in says whether a unit is in the experiment's share and in its range of its layer. Where units
 // have no names, the share is drawn.
@@ -470,273 +501,4 @@ func (e *Engine) apart(x *live) error {
 		}
 	}
 	return nil
-}
-
-// keep keeps an assignment, which is written with the next commit.
-func (x *live) keep(t tag, u assignment) {
-	x.units[t] = u
-	x.fresh = x.appendUnit(x.fresh, t, u)
-}
-
-func (x *live) appendUnit(b []byte, t tag, u assignment) []byte {
-	return x.game.extra(appendUnit(b, t, u, x.epochs[u.epoch]), t)
-}
-
-// settle takes the rewards of a job, and notes in touched which segments they are in.
-func (x *live) settle(j *job, touched map[[2]int][]int) error {
-	for _, r := range j.reports {
-		out := &j.results[r.result]
-		if x.play == nil {
-			out.Status = Void
-			if j.at >= r.deadline || r.what != rewarded && j.at >= r.by {
-				out.Status = Late
-			}
-			continue
-		}
-		if r.what != rewarded && r.by != 0 {
-			var err error
-			if out.Status, err = x.activate(r, j.at); err != nil {
-				return err
-			}
-			continue
-		}
-		if r.by != 0 {
-			if out.Status = x.activated(&r.ticket, j.at); out.Status != Accepted {
-				continue
-			}
-		}
-		if x.gathering.has(r.arm, r.number) { // what is asked for does not change any more
-			out.Status = Late
-			continue
-		}
-		number := int(min(r.number, math.MaxInt)) // no decision has a number that an int has not
-		s, _ := x.play.Segment(r.arm, number)
-		had := s.Came.Has(number-s.Start) || s.Gone.Has(number-s.Start)
-		code := 2 * (number - s.Start)
-		k := play.Ticket{Arm: r.arm, Number: number, Deadline: r.deadline, Epoch: x.known[r.epoch]}
-		var got play.Status
-		var err error
-		if r.what == notShown {
-			code, had = code+1, s.Gone.Has(number-s.Start)
-			got, err = x.game.withdraw(k, j.at)
-		} else {
-			got, err = x.game.reward(k, r, j.at)
-		}
-		if err != nil {
-			return err
-		}
-		out.Status = status(got)
-		if got == play.Accepted { // the same work whether it came before or not
-			at := [2]int{r.arm, s.Start}
-			touched[at] = append(touched[at], code)
-			if had {
-				touched[at] = touched[at][:len(touched[at])-1]
-			} else if r.what == hidden {
-				x.came = append(x.came, store.Report{Arm: r.arm, Number: number, Data: r.row})
-			}
-		}
-	}
-	return nil
-}
-
-// maxParts is how many parts of redeemed decisions a segment has before they are made one.
-const maxParts = 64
-
-// collect is all that has to be written of the experiment, after it has taken rewards and, in a
-// sweep, handed out what was released and closed what is due. A release that came with whatever is
-// written first would be earlier where a reward came. ok is false if there is nothing.
-func (x *live) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bool, err error) {
-	w.ID = x.id
-	touched := map[[2]int][]int{}
-	for _, j := range jobs {
-		if err := x.settle(j, touched); err != nil {
-			return w, false, err
-		}
-	}
-	if sweep && (x.rec.State == Running || x.rec.State == Paused) {
-		if err := x.onTick(&w, now); err != nil {
-			return w, false, err
-		}
-	}
-	if x.issued && x.play != nil {
-		x.mark(&w)
-		x.game.write(&w)
-	}
-	marked := w.Segments
-	for at, numbers := range touched {
-		if x.play == nil {
-			break
-		}
-		s, there := x.play.Segment(at[0], at[1])
-		if !there || s.Start != at[1] { // it has just been released
-			continue
-		}
-		if row := x.segmentOf(at[0], s); !slices.Contains(marked, row) {
-			w.Segments = append(w.Segments, row)
-		}
-		w.Parts = append(w.Parts, x.part(at, numbers))
-	}
-	if x.changed {
-		data, err := x.data()
-		if err != nil {
-			return w, false, err
-		}
-		w.Record = &store.Record{ID: x.id, Name: x.decl.Name, Data: data}
-	}
-	if x.anew {
-		x.rewrite()
-	}
-	if len(x.fresh) > 0 {
-		w.Units, x.fresh = x.fresh, nil
-	}
-	w.Number = x.lines
-	if w.Lines = x.link(); len(w.Lines) > 0 || x.begun && x.play != nil {
-		w.Plan = x.plan()
-	}
-	if x.play != nil && !x.drop {
-		w.Reports = x.came
-	}
-	x.came = nil
-	w.DropSums, w.DropUnits = x.drop, x.purge
-	ok = w.Record != nil || w.Plan != nil || len(w.Arms)+len(w.Segments)+len(w.Units)+len(w.Lines) > 0 ||
-		w.DropSums || w.DropUnits || len(touched) > 0
-	x.changed, x.begun, x.issued, x.drop, x.purge = false, false, false, false, false
-	return w, ok, nil
-}
-
-// part is the decisions that a segment's rewards came for in this commit.
-func (x *live) part(at [2]int, numbers []int) store.Part {
-	x.parts[at]++
-	p := store.Part{Arm: at[0], Start: at[1], Number: x.parts[at]}
-	if p.Number > maxParts {
-		s, _ := x.play.Segment(at[0], at[1])
-		p.Number, p.Redeemed = 0, words(said(s))
-		x.parts[at] = 0
-		return p
-	}
-	slices.Sort(numbers)
-	p.Redeemed = gaps(numbers)
-	return p
-}
-
-// mark adds the arms and segments that decisions have changed.
-func (x *live) mark(w *store.Write) {
-	w.Hours = x.hours.write()
-	for a := range x.written {
-		was := &x.written[a]
-		q := x.play.Queue(a, max(was.Issued-1, 0))
-		arm := store.Arm{Arm: a, Head: q.Head, Issued: q.Issued, Asked: q.Asked, Off: q.Off, Runs: q.Runs}
-		if arm.Head != was.Head || arm.Issued != was.Issued || arm.Asked != was.Asked ||
-			arm.Off != was.Off || len(arm.Runs) != len(was.Runs) {
-			w.Arms = append(w.Arms, arm)
-			was.Arm = arm
-		}
-		for _, s := range q.Segments {
-			row := x.segmentOf(a, s)
-			bare := row
-			bare.Sum, bare.More = 0, "" // which is written with its rewards
-			if bare != was.tail {
-				w.Segments = append(w.Segments, row)
-			}
-		}
-		if n := len(q.Segments); n > 0 {
-			was.tail = x.segmentOf(a, q.Segments[n-1])
-			was.tail.Sum, was.tail.More = 0, ""
-		}
-	}
-}
-
-func (x *live) segmentOf(arm int, s play.Segment) store.Segment {
-	return store.Segment{Arm: arm, Start: s.Start, End: s.End, Cut: s.Cut, Settles: s.Settles, Sum: s.Sum,
-		More: x.game.more(s.More)}
-}
-
-// onTick does what is done at public ticks alone: the release that was closed before is handed to
-// the policy and shown, and what is due is closed.
-func (x *live) onTick(w *store.Write, now int64) error {
-	tick := now / x.tick
-	if tick == x.ticked {
-		return nil
-	}
-	at := tick * x.tick
-	x.ticked = tick
-	if c := x.pending; c != nil {
-		x.pending = nil
-		if err := x.play.Commit(c); err != nil {
-			return err
-		}
-		if err := x.show(c.Line); err != nil {
-			return err
-		}
-		x.begun, x.issued = true, true
-	}
-	if keep, why, ok := x.game.over(); ok {
-		return x.end(keep, why, at)
-	}
-	if x.over(at) {
-		keep, err := x.game.kept("")
-		return errors.Join(err, x.end(keep, endDate, at))
-	}
-	c, err := x.changing(now)
-	if c == nil && err == nil {
-		c, err = x.closeBatch(at)
-	}
-	if err != nil || c == nil {
-		return err
-	}
-	x.pending, x.begun, x.issued = c, true, true
-	w.Taken = c.Taken
-	x.held = x.lines + len(x.out)
-	x.sayText(at, bytes.TrimSuffix(c.Line, []byte("\n")))
-	for _, t := range c.Taken {
-		for at := range x.parts {
-			if at[0] == t.Arm && at[1] >= t.Start && at[1] < t.End {
-				delete(x.parts, at)
-			}
-		}
-	}
-	return nil
-}
-
-// show lets everybody see a line.
-func (x *live) show(line []byte) error {
-	x.shown++
-	return x.game.show(line)
-}
-
-type planned struct {
-	Arm     int  `json:"arm"`
-	Rounds  int  `json:"rounds"`
-	Release bool `json:"release,omitempty"`
-}
-
-// A plan is the batch that is out, without plays if there is none, and the hash of the last line of
-// the transcript: one that was cut off, or added, is missed when it is read again. Kept is the
-// curator's state after that line, where its noise outlives a release: it is secret, is written with
-// the line that shows it first, and gone when the play has ended.
-type plan struct {
-	Plays []planned `json:"plays,omitempty"`
-	Tip   string    `json:"tip"`
-	Kept  []byte    `json:"kept,omitempty"`
-}
-
-func (x *live) plan() []byte {
-	out := plan{Tip: x.tip}
-	if x.play != nil {
-		x.game.plan(&out)
-	}
-	b, _ := json.Marshal(out) // of numbers and text
-	return b
-}
-
-func readPlan(data []byte) (in plan, err error) {
-	if len(data) == 0 {
-		return in, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return in, fmt.Errorf("the batch that is out: %w", err)
-	}
-	return in, nil
 }

@@ -282,14 +282,13 @@ func (s *site) meet(guests []pastDecision) {
 	s.t.Helper()
 	x := mustFind(s.t, s.e, s.name)
 	x.mu.Lock()
-	var out plan
-	x.game.plan(&out)
+	out := x.play.Out()
 	x.mu.Unlock()
 	s.mu.Lock()
 	came := s.seen["came"]
 	s.mu.Unlock()
 	server := decided(s.t, s.e, 1)[0].Report.Cohort
-	s.due(len(out.Plays), len(out.Plays))
+	s.due(len(out), len(out))
 	var all sync.WaitGroup
 	for _, d := range guests {
 		in, err := s.e.Cohort(s.t.Context(), s.name, d.Message.Ticket)

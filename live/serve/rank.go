@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/sotto-dp/sotto/feature"
-	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -191,32 +189,26 @@ func (x *live) rank(ask RankAsk, now int64) (Ranking, given, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	defer x.debts.owe(x)
-	return x.game.rank(ask, now)
+	if x.decl.Contextual != nil {
+		return x.rankActions(ask, now)
+	}
+	return x.rankArms(ask, now)
 }
 
-func (g *arms) rank(ask RankAsk, now int64) (Ranking, given, error) {
-	if err := g.checkRank(ask); err != nil {
-		return Ranking{}, given{}, err
-	}
-	d, err := g.decide(Ask{Unit: ask.Event, Context: ask.Context}, now)
-	if err != nil {
-		return Ranking{}, given{}, err
-	}
-	out := Ranking{Event: ask.Event, Action: d.Name, Propensity: d.Propensity, Expires: d.Expires,
-		ActivateBy: d.ActivateBy, Reason: d.Reason}
-	rest := rounded((1 - d.Propensity) / float64(max(1, len(ask.Actions)-1)))
-	for _, a := range ask.Actions {
-		p := rest
-		if a.ID == d.Name {
-			p = d.Propensity
+// floored is what is given of n choices, of which so many are on, and the probability that it had: greedy,
+// or where the floor says so a uniform one, none that is gone.
+func (x *live) floored(greedy, n, on int, gone func(choice int) bool) (given int, propensity float64) {
+	given = greedy
+	if x.decl.Floor > 0 && x.coins.Float64() < x.decl.Floor {
+		for given = x.coins.IntN(n); gone(given); {
+			given = x.coins.IntN(n)
 		}
-		out.Ranked = append(out.Ranked, Ranked{a.ID, p})
 	}
-	if d.Reason != Split {
-		return out, given{}, nil
+	most, share := propensities(x.decl.Floor, on)
+	if given == greedy {
+		return given, most
 	}
-	k, err := g.x.event(ask.Event)
-	return out, given{k.unit, k.number, k.epoch}, err
+	return given, share
 }
 
 // propensities are those of what the policy plays and of each other of n arms or actions, with a floor.
@@ -227,42 +219,3 @@ func propensities(floor float64, n int) (most, share float64) {
 
 // rounded is a probability without the digit that a sum adds to it: 0.95, not 0.9500000000000001.
 func rounded(p float64) float64 { return math.Round(p*1e15) / 1e15 }
-
-// checkRank says what cannot be asked of an experiment with arms.
-func (g *arms) checkRank(ask RankAsk) error {
-	x := g.x
-	switch {
-	case x.decl.Free:
-		return fieldError("event", "names a decision, and the experiment is not sticky")
-	case x.decl.Assignments() > 1:
-		return fieldError("event", "names one decision, and the experiment assigns a unit %d times",
-			x.decl.Assignments())
-	case len(ask.Context) > 0 && len(x.decl.Only) == 0:
-		return fieldError("context", "is given, and the experiment is not contextual: it has arms")
-	case len(ask.Excluded) > 0:
-		return fieldError("excluded", "is given, and the experiment has arms, which are never excluded")
-	case ask.Deferred && x.decl.Exposure != decl.ExposeActivate:
-		return fieldError("deferred", "is true, and the experiment's exposure is not %s",
-			decl.ExposeActivate)
-	}
-	seen := make([]bool, len(g.info))
-	for i, a := range ask.Actions {
-		arm := slices.IndexFunc(x.decl.Arms, func(b decl.Arm) bool { return b.Name == a.ID })
-		at := fmt.Sprintf("actions[%d]", i)
-		switch {
-		case arm < 0 || g.gone(arm):
-			return fieldError(at+".id", "is %q, must be an arm that is on", clip(a.ID))
-		case seen[arm]:
-			return fieldError(at+".id", "is %q, which is there before", a.ID)
-		case len(a.Features) > 0:
-			return fieldError(at+".features", "are given, and the experiment is not contextual: it has arms")
-		}
-		seen[arm] = true
-	}
-	for arm, a := range g.info {
-		if !a.Off && !seen[arm] {
-			return fieldError("actions", "has not the arm %q, must have all that are on", x.decl.Arms[arm].Name)
-		}
-	}
-	return nil
-}

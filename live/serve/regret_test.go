@@ -96,7 +96,7 @@ func (v visitors) run(t testing.TB, cfg Config) visited {
 		}
 		arm := -1
 		if v.wasteful && x.State == Waiting {
-			arm = e.byName[name].game.(*arms).play.Arm()
+			arm = e.byName[name].play.Arm()
 		} else {
 			d, err := e.Decide(ctx, name, "")
 			check(err)

@@ -66,6 +66,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 			return nil, wrong(fmt.Errorf("its time, %s, is before that of a line above, %s",
 				e.at.Format(atForm), latest.Format(atForm)))
 		}
+		e.line = line{} // which its text has
 		if all = append(all, e); e.at.After(latest) {
 			latest = e.at
 		}
@@ -159,10 +160,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 // play plays the lines that are play's, and says whether nothing more was to come.
 func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote,
 	lines iter.Seq2[[]byte, error]) (stopped bool, err error) {
-	if decl.Contextual != nil {
-		return r.contexts(decl, lines)
-	}
-	cfg, answer, err := armsConfig(decl, coins)
+	cfg, answer, err := configOf(decl, coins)
 	if err != nil {
 		return false, err
 	}
@@ -174,6 +172,18 @@ func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote
 		return false, err
 	}
 	r.Batches, r.Rounds, r.Spent = again.Lines, again.Batches, again.Ledger.Total()
+	if again.Stopped && answer != nil {
+		r.Answer = answer()
+	}
+	if decl.Contextual != nil {
+		mapper, err := decl.Mapper()
+		if err != nil {
+			return false, err
+		}
+		r.Contextual = &ContextualInfo{Released: again.Released[0], Releases: again.Releases[0], Dim: mapper.Dim(),
+			Norm: mapper.Norm(), Noise: again.Noise, Rules: again.Rules}
+		return again.Stopped, nil
+	}
 	for a := range decl.Arms {
 		arm := ArmInfo{Released: again.Released[a], Releases: again.Releases[a], Sum: again.Sums[a],
 			Off: again.Off[a]}
@@ -182,28 +192,6 @@ func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote
 		}
 		r.Arms = append(r.Arms, arm)
 	}
-	if stopped = again.Out == nil; stopped && answer != nil {
-		r.Answer = answer()
-	}
-	return stopped, nil
-}
-
-func (r *Replayed) contexts(decl *Experiment, lines iter.Seq2[[]byte, error]) (stopped bool, err error) {
-	cfg, err := contextsConfig(decl)
-	if err != nil {
-		return false, err
-	}
-	mapper, err := decl.Mapper()
-	if err != nil {
-		return false, err
-	}
-	again, err := play.Replay(cfg, lines)
-	if err != nil {
-		return false, err
-	}
-	r.Batches, r.Rounds, r.Spent = again.Lines, again.Batches, again.Ledger.Total()
-	r.Contextual = &ContextualInfo{Released: again.Released[0], Releases: again.Releases[0], Dim: mapper.Dim(),
-		Norm: mapper.Norm(), Noise: again.Noise, Rules: again.Rules}
 	return again.Stopped, nil
 }
 

@@ -217,36 +217,13 @@ func (g *gathering) done() ([]play.Sum, error) {
 	return g.sums, nil
 }
 
-// closeBatch closes the batch that is due at a tick, if its sums are there; where rewards come in the
-// open they always are.
-func (x *live) closeBatch(at int64) (*play.Commit, error) {
-	if x.gatherer == nil {
-		return x.play.Close(at)
-	}
-	p := x.game.(*arms).play
-	rows, due := p.Slots(at)
-	if !due {
-		return nil, nil
-	}
-	if x.gathering == nil {
-		x.gathering = &gathering{rows: rows, since: at}
-		x.issued = true // that they end where they end is durable before anybody is asked
-	}
-	sums, err := x.gathering.done()
-	if err != nil || len(sums) < len(rows) {
-		return nil, err
-	}
-	x.gathering, x.unsure = nil, false
-	return p.CloseGathered(at, sums)
-}
-
-// gathers says whether a batch that is due may have been asked for: then it is the next thing
+// asks says whether a batch that is due may have been asked for: then it is the next thing
 // that happens to its arms. After a restart nobody knows.
-func (x *live) gathers(now int64) bool {
+func (x *live) asks(now int64) bool {
 	if x.gatherer == nil || x.gathering == nil && !x.unsure {
 		return false
 	}
-	_, due := x.game.(*arms).play.Slots(now)
+	_, due := x.play.Slots(now)
 	return due
 }
 

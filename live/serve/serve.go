@@ -634,7 +634,7 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 // fallback if it is empty; an arm that was taken off cannot be kept. Rewards that were not released are destroyed.
 func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 	return e.act(ctx, name, Entry{Did: "stop", With: arm}, func(x *live, now int64) error {
-		keep, err := x.game.kept(arm)
+		keep, err := x.kept(arm)
 		if err != nil {
 			return err
 		}

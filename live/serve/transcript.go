@@ -14,7 +14,6 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/build"
 	"github.com/sotto-dp/sotto/internal/chain"
-	"github.com/sotto-dp/sotto/internal/gramline"
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/decl"
 )
@@ -150,8 +149,9 @@ func (x *live) visible() (lines int, tip string) {
 
 // An entry is a line without its link.
 type entry struct {
-	at     time.Time
-	text   []byte // of the object that was said
+	at   time.Time
+	text []byte // of the object that was said
+	line
 	header *header
 	ending *ending
 	change *Change
@@ -173,33 +173,24 @@ func readEntry(object []byte) (entry, error) {
 		return e, errors.New("it has no time")
 	}
 	e.text = append([]byte("{"), rest[len(atForm)+2:]...)
-	var kind struct {
-		Live       *int
-		Plays, Off json.RawMessage
-		N          *int
-		Change     json.RawMessage
-		Cohort     json.RawMessage
-		End        *string
-	}
-	rest, _, _ = gramline.Cut(e.text)
-	if err := json.Unmarshal(rest, &kind); err != nil {
+	if e.line, err = readLine(e.text); err != nil {
 		return e, err
 	}
 	switch {
-	case kind.Live != nil:
+	case e.Live != nil:
 		e.header = &header{}
 		err = asWritten(e.text, e.header)
-	case kind.End != nil:
+	case e.End != nil:
 		e.ending = &ending{}
 		err = asWritten(e.text, e.ending)
-	case kind.Change != nil:
+	case e.Change != nil:
 		e.change = &Change{}
-		err = asWritten(kind.Change, e.change)
-	case kind.Cohort != nil:
+		err = asWritten(e.Change, e.change)
+	case e.Cohort != nil:
 		line := &cohortLine{}
 		err = asWritten(e.text, line)
 		e.cohort = &line.Cohort
-	case kind.Plays == nil && kind.Off == nil && kind.N == nil:
+	case e.Plays == nil && e.Off == nil && e.N == nil:
 		err = errors.New("it is of no known kind")
 	}
 	return e, err
@@ -288,23 +279,25 @@ func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point
 		if info.Contextual != nil {
 			return
 		}
-		g, n := newArms(&live{decl: info.Experiment}), 0
+		b, err := newBoard(&info.Experiment)
+		if err != nil {
+			yield(Point{}, err)
+			return
+		}
+		n := 0
 		for at, err := range entries(lines) {
 			if n++; n > info.Lines {
 				return // it was written since
 			}
-			if err == nil && !at.plays() {
-				continue
-			}
-			before := slices.Clone(g.info)
+			before := slices.Clone(b.queues)
 			if err == nil {
-				err = g.show(at.text)
+				err = b.show(&at.line)
 			}
 			if err != nil {
 				yield(Point{}, err)
 				return
 			}
-			for a, arm := range g.info {
+			for a, arm := range b.queues {
 				if arm.Releases > before[a].Releases && !yield(Point{at.at, a, arm.Sums()}, nil) {
 					return
 				}

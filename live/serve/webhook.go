@@ -83,7 +83,8 @@ func (e *Engine) tell(ctx context.Context, x *live, body []byte) {
 		wait = min(2*wait, hookWait)
 	}
 	if err := e.do(ctx, &job{on: x, act: func(x *live, _ *store.Commit, _ int64) error {
-		x.rec.Told, x.changed = true, true
+		x.rec.Told = true
+		x.todo |= theRecord
 		return nil
 	}}); err != nil && ctx.Err() == nil {
 		e.cfg.Log.Error("serve: a webhook will be told again", "experiment", x.decl.Name, "error", err)

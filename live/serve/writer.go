@@ -166,7 +166,7 @@ type debts struct {
 
 // owe notes that there is something to be written of an experiment, whose lock is held.
 func (d *debts) owe(x *live) {
-	if x.owes || !x.issued && len(x.fresh) == 0 {
+	if x.owes || !x.todo.has(theQueues) && len(x.fresh) == 0 {
 		return
 	}
 	x.owes = true
@@ -362,11 +362,9 @@ func (x *live) turn(e *Engine, jobs []*job, now int64, sweep bool) (store.Write,
 // fail gives an experiment up: it can be read and stopped.
 func (x *live) fail(why error) {
 	x.rec.State, x.rec.Reason = Failed, why.Error()
-	x.play, x.pending, x.fresh, x.out, x.came = nil, nil, nil, nil, nil
-	x.gathering.stop()
-	x.gathering = nil
-	x.game.end()
-	x.changed, x.begun, x.issued = false, false, false
+	x.forgetPlay()
+	x.out, x.came = nil, nil
+	x.todo &^= theRecord | thePlan | theQueues
 }
 
 // reopen reads everything again from what is durable, when that can be done and a commit went in
@@ -488,7 +486,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if r.State == Draft {
 		if older { // it may have run since
 			x.fail(errOlder)
-			x.changed = true
+			x.todo |= theRecord
 		}
 		return x, nil
 	}
@@ -502,7 +500,12 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if broken != nil && !errors.Is(broken, ErrTranscript) {
 		return nil, broken
 	}
-	x.game.read(stored.Arms)
+	for _, a := range stored.Arms {
+		if a.Arm < len(x.board.queues) {
+			q := &x.board.queues[a.Arm]
+			q.Decisions, q.Off = a.Issued, a.Off
+		}
+	}
 	if broken != nil { // nothing can be added to it
 		x.tip = ""
 		e.cfg.Log.Error("serve: a transcript is damaged", "experiment", in.Name, "error", broken)
@@ -524,7 +527,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 		}
 		if err != nil {
 			x.fail(err)
-			x.changed = true
+			x.todo |= theRecord
 		}
 	default:
 		if broken != nil {
@@ -563,7 +566,9 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 			if x.shown++; e.change != nil {
 				e.change.in(declared)
 			}
-			err = x.game.book(x.ledger, e.text)
+			if err = e.book(x.ledger); err == nil {
+				err = x.board.show(&e.line)
+			}
 		}
 		if err != nil {
 			return wrong(err)
@@ -600,7 +605,7 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 	}
 	stored.Lines = x.shown // that are play's
 	var lost error
-	m, err := x.game.resume(e, epoch, stored, played(entries(func(yield func([]byte, error) bool) {
+	m, err := x.restored(e, epoch, stored, played(entries(func(yield func([]byte, error) bool) {
 		for line, err := range st.Lines(ctx, x.id, 0) {
 			if lost = err; !yield(line, err) {
 				return
@@ -620,7 +625,7 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 	x.units = make(map[tag]assignment, size)
 	places, now := map[epochTag]int32{}, e.now()
 	for _, block := range stored.Units {
-		if err := readUnits(block, x.game.readExtra, func(t tag, u assignment, epoch epochTag) {
+		if err := readUnits(block, x.readEvent, func(t tag, u assignment, epoch epochTag) {
 			at, ok := places[epoch]
 			if !ok {
 				at = int32(len(x.epochs))
@@ -628,7 +633,7 @@ func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored sto
 			}
 			if u.epoch = at; u.propensity > 0 || now < u.deadline { // what came of an offer is forgotten
 				x.units[t] = u
-				x.gone = x.gone || u.arm == erasedArm
+				x.stoned = x.stoned || u.arm == erasedArm
 			}
 		}); err != nil {
 			return err

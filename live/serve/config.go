@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"iter"
+
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve/store"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// configOf is a play of what was declared, but for its curators and its epoch, and how its rule says its
+// answer, nil if it gives none.
+func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func() int, err error) {
+	cfg = play.Config{Lo: x.Lo, Hi: x.Hi, Default: x.Default, Window: x.Window.Milliseconds()}
+	if x.Contextual != nil {
+		cfg.Horizon = int(x.Horizon)
+		if cfg.Contexts, err = x.NewContextual(); err != nil {
+			return cfg, nil, err
+		}
+		if cfg.Rules, err = x.PlayRules(); err != nil {
+			return cfg, nil, err
+		}
+		cfg.Ledger, err = caps(x)
+		return cfg, nil, err
+	}
+	cfg.Arms, cfg.Drop, cfg.Gathering = len(x.Arms), x.Missing == decl.MissingDrop, x.Gathering()
+	if cfg.Policy, err = x.NewPolicy(coins); err != nil {
+		return cfg, nil, err
+	}
+	if rule, ok := cfg.Policy.(identify.Identifier); ok {
+		answer = rule.Answer
+	}
+	if cfg.Take, err = x.Take(); err != nil {
+		return cfg, nil, err
+	}
+	if cfg.Metrics, err = x.PlayMetrics(); err != nil {
+		return cfg, nil, err
+	}
+	cfg.Ledger, err = caps(x)
+	return cfg, answer, err
+}
+
+// caps has a ledger refuse what a unit's one assignment may not cost.
+func caps(decl *Experiment) ([]privacy.Option, error) {
+	each, err := decl.EachTotal()
+	if err != nil {
+		return nil, err
+	}
+	switch each.(type) {
+	case privacy.Pure, privacy.ZCDP:
+		return []privacy.Option{privacy.WithCap(each)}, nil
+	}
+	return nil, nil
+}
+
+func (x *live) config(e *Engine, epoch play.Epoch) (cfg play.Config, err error) {
+	cfg, x.answer, err = configOf(&x.decl, coinsOf(x.rec.Coins))
+	cfg.Curator, cfg.Vectors, cfg.Epoch = e.cfg.Curator, e.cfg.VectorCurator, epoch
+	return cfg, err
+}
+
+// begin makes the play at its beginning, and restored from what is stored and the transcript's lines that
+// are play's.
+func (x *live) begin(e *Engine, epoch play.Epoch) (*play.Live, error) {
+	cfg, err := x.config(e, epoch)
+	if err != nil {
+		return nil, err
+	}
+	return play.New(cfg)
+}
+
+func (x *live) restored(e *Engine, epoch play.Epoch, from store.Stored,
+	lines iter.Seq2[[]byte, error]) (*play.Live, error) {
+	cfg, err := x.config(e, epoch)
+	if err != nil {
+		return nil, err
+	}
+	state := play.State{Lines: from.Lines}
+	if state.Terms, err = play.TermsOf(cfg); err != nil {
+		return nil, err
+	}
+	if state.Arms, err = queuesOf(from, len(x.board.queues), x.decl.Contextual != nil); err != nil {
+		return nil, err
+	}
+	if state.Events, err = x.events.restored(from.Events, len(cfg.Rules)); err != nil {
+		return nil, err
+	}
+	out, err := readPlan(from.Plan)
+	if err != nil {
+		return nil, err
+	}
+	state.Kept = out.Kept
+	for _, p := range out.Plays {
+		state.Batch = append(state.Batch, policy.Play(p))
+	}
+	return play.Restore(cfg, lines, state)
+}

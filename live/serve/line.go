@@ -1,0 +1,232 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/internal/gramline"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// A line is what is read of an object of a transcript, whatever its kind: the one reader of lines for
+// all that is shown, booked and listed.
+type line struct {
+	Live, Off *int
+	Plays     []planned
+	N         *int // the decisions of a segment with contexts
+	// as the ledger writes them: the rewards of the arms that are released, or of a segment
+	Release json.RawMessage
+	Metrics []json.RawMessage
+	Rules   []struct {
+		Weights, Squares int64
+		Release          json.RawMessage
+	}
+	Change, Cohort json.RawMessage
+	End            *string
+}
+
+// readLine reads all of an object but the sums of products, which are nearly all of a line with contexts.
+func readLine(object []byte) (in line, err error) {
+	rest, _, _ := gramline.Cut(object)
+	err = json.Unmarshal(rest, &in)
+	return in, err
+}
+
+// further are the releases beside that of the rewards: of metrics, or of rules.
+func (in *line) further() []json.RawMessage {
+	out := slices.Clip(in.Metrics)
+	for _, r := range in.Rules {
+		out = append(out, r.Release)
+	}
+	return out
+}
+
+// book books a line's releases on a ledger again.
+func (in *line) book(ledger *privacy.Ledger) (err error) {
+	switch {
+	case len(in.Release) == 0:
+		return nil
+	case in.N != nil:
+		_, err = ledger.RestoreVector(in.Release)
+	default:
+		_, err = ledger.Restore(in.Release)
+	}
+	for _, text := range in.further() {
+		if err == nil {
+			_, err = ledger.Restore(text)
+		}
+	}
+	return err
+}
+
+// A board is what everybody may see of an experiment's decisions and of what was released of them.
+type board struct {
+	queues  []ArmInfo     // by arm; of contexts one, whose sum is a vector, and is not here
+	names   []string      // of what is released beside rewards: metrics, or rules
+	metrics [][]float64   // by metric and arm
+	rules   []play.Earned // of contexts
+}
+
+func newBoard(decl *Experiment) (b board, err error) {
+	b.queues = make([]ArmInfo, max(1, len(decl.Arms)))
+	for _, m := range decl.Metrics {
+		b.names = append(b.names, m.Name)
+		b.metrics = append(b.metrics, make([]float64, len(decl.Arms)))
+	}
+	if decl.Contextual == nil {
+		return b, nil
+	}
+	rules, err := decl.PlayRules()
+	lo, hi := decl.Range()
+	for _, r := range rules {
+		b.names = append(b.names, r.Name)
+		b.rules = append(b.rules, play.Earned{Name: r.Name, Clip: r.Clip, Lo: lo, Hi: hi})
+	}
+	return b, err
+}
+
+// tell says it; a mapper is of contexts alone.
+func (b *board) tell(out *Info, vectors *feature.Mapper) {
+	if vectors != nil {
+		q := b.queues[0]
+		out.Contextual = &ContextualInfo{Decisions: q.Decisions, Released: q.Released, Releases: q.Releases,
+			Dim: vectors.Dim(), Norm: vectors.Norm(), Noise: q.Noise, Rules: slices.Clone(b.rules)}
+		return
+	}
+	out.Arms = slices.Clone(b.queues)
+	for _, sums := range b.metrics {
+		out.Metrics = append(out.Metrics, slices.Clone(sums))
+	}
+}
+
+// show adds what a line has released.
+func (b *board) show(in *line) error {
+	released, err := b.released(in)
+	if err != nil {
+		return err
+	}
+	for _, r := range released {
+		switch further := r.further - 1; {
+		case further < 0:
+			q := &b.queues[r.Arm]
+			q.Released, q.Releases = q.Released+r.N, q.Releases+1
+			q.Sum, q.Noise = q.Sum+r.value, r.Mechanism
+		case len(b.metrics) > 0:
+			b.metrics[further][r.Arm] += r.value
+		default:
+			to, w := &b.rules[further], in.Rules[further]
+			to.N, to.Releases = to.N+r.N, to.Releases+1
+			to.Sum, to.Noise = to.Sum+r.value, r.Mechanism
+			to.Weights += float64(w.Weights) * release.ExactStep
+			to.Squares += float64(w.Squares) * (release.ExactStep * release.ExactStep)
+		}
+	}
+	return nil
+}
+
+// An amount is a sum that was released.
+type amount struct {
+	Booked
+	further int     // of its metric or rule, from 1 on; 0: of the rewards
+	value   float64 // if that is a number
+}
+
+var errReleases = errors.New("a line of the transcript does not release what it says")
+
+// released are the sums that a line has released: of the rewards of each arm, then of each metric or rule.
+func (b *board) released(in *line) (out []amount, err error) {
+	var arms []int
+	for _, p := range in.Plays {
+		if p.Release {
+			arms = append(arms, p.Arm)
+		}
+	}
+	texts := in.further()
+	switch {
+	case len(in.Release) == 0 && len(arms) == 0:
+		return nil, nil
+	case len(texts) != len(b.names),
+		slices.ContainsFunc(arms, func(a int) bool { return a < 0 || a >= len(b.queues) }):
+		return nil, errReleases
+	case in.N != nil: // rewards by their vectors
+		arms = []int{0}
+		var text struct {
+			Slot      int
+			Mechanism json.RawMessage
+		}
+		if err := json.Unmarshal(in.Release, &text); err != nil {
+			return nil, err
+		}
+		m, err := privacy.UnmarshalMechanism(text.Mechanism)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, amount{Booked: Booked{Slot: text.Slot, N: *in.N, Mechanism: m}})
+	default:
+		texts = slices.Insert(texts, 0, in.Release)
+	}
+	for i, text := range texts {
+		further := i + len(b.names) - len(texts) + 1
+		sums, err := sumsOf(text, arms)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sums {
+			if s.further = further; further > 0 {
+				s.Metric = b.names[further-1]
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// sumsOf reads a release of a sum of each of these arms.
+func sumsOf(text []byte, arms []int) (out []amount, err error) {
+	var in struct {
+		Slots, N  []int
+		Sum       []float64
+		Mechanism json.RawMessage
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return nil, err
+	}
+	m, err := privacy.UnmarshalMechanism(in.Mechanism)
+	if err == nil && (len(in.Slots) != len(arms) || len(in.N) != len(arms) || len(in.Sum) != len(arms)) {
+		err = errReleases
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, arm := range arms {
+		out = append(out, amount{Booked: Booked{Arm: arm, Slot: in.Slots[i], N: in.N[i], Mechanism: m}, value: in.Sum[i]})
+	}
+	return out, nil
+}
+
+// batch is what everybody may read in a line.
+func (b *board) batch(e *entry) (Batch, error) {
+	out := Batch{Closed: e.at, Off: -1, Change: e.change, Cohort: e.cohort}
+	if e.Off != nil {
+		out.Off = *e.Off
+	}
+	for _, p := range e.Plays {
+		out.Plays = append(out.Plays, Played{p.Arm, p.Rounds, p.Release})
+	}
+	if e.N != nil {
+		out.Plays = []Played{{Rounds: *e.N, Released: true}}
+	}
+	released, err := b.released(&e.line)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", ErrTranscript, err)
+	}
+	for _, s := range released {
+		out.Released = append(out.Released, s.Booked)
+	}
+	return out, nil
+}
