@@ -222,12 +222,10 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 
 func contextsOf(c serve.ContextualInfo) *replayedContexts {
 	out := &replayedContexts{c.Dim, c.Norm, c.Released, c.Releases, []earnedJSON{}}
-	for _, e := range c.Rules {
+	for i, e := range c.Rules {
 		rule := earnedJSON{Name: e.Name}
-		lo, hi, err := e.Interval((1 - interval.Confidence) / float64(len(c.Rules)))
-		if e.N > 0 && err == nil {
-			mean := min(max(e.Mean(), lo), hi)
-			rule.Mean, rule.Interval = &mean, &[2]float64{lo, hi}
+		if mean, interval, ok := c.Earned(i); ok {
+			rule.Mean, rule.Interval = &mean, &interval
 		}
 		out.Rules = append(out.Rules, rule)
 	}

@@ -32,12 +32,12 @@ type ContextualInfo struct {
 // Earned is what a rule, by its number, would have earned a decision by what was released, brought into its
 // interval; ok is false before a release. The intervals of all rules hold together, whenever they are looked
 // at, with probability interval.Confidence.
-func (c *ContextualInfo) Earned(rule int) (mean float64, interval [2]float64, ok bool) {
+func (c *ContextualInfo) Earned(rule int) (mean float64, within [2]float64, ok bool) {
 	e := c.Rules[rule]
 	lo, hi, err := e.Interval((1 - interval.Confidence) / float64(len(c.Rules)))
 	for _, x := range []float64{e.Mean(), lo, hi} {
 		if err != nil || e.N == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
-			return 0, interval, false
+			return 0, within, false
 		}
 	}
 	return min(max(e.Mean(), lo), hi), [2]float64{lo, hi}, true

@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/privacy"
@@ -102,10 +101,9 @@ func contextualOf(decl *serve.Experiment, in *serve.ContextualInfo) *contextualJ
 			Low: decl.MostWeight(decl.Contextual.Rules[i]) > r.Clip}
 		if r.N > 0 {
 			one.Mean, one.SelfNormalised = finite(r.Mean()), finite(r.SelfNormalised())
-			lo, hi, err := r.Interval((1 - interval.Confidence) / float64(len(in.Rules)))
-			if err == nil && finite(lo) != nil && finite(hi) != nil {
-				one.Interval = &[2]float64{lo, hi}
-			}
+		}
+		if _, interval, ok := in.Earned(i); ok {
+			one.Interval = &interval
 		}
 		out.Rules = append(out.Rules, one)
 	}

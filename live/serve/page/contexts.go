@@ -2,14 +2,11 @@ package page
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/words"
-	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
-	"github.com/sotto-dp/sotto/play"
 )
 
 // Of an experiment with contexts a page has nothing by action: which ones there are differs from
@@ -90,33 +87,20 @@ func contextsOf(info serve.Info) *Contexts {
 	if out.Protects = rewardsAlone; x.Contextual.Joint() {
 		out.Protects = contextsToo
 	}
-	risk := (1 - interval.Confidence) / float64(max(1, len(x.Contextual.Rules)))
 	for i, r := range x.Contextual.Rules {
 		rule := Rule{Name: r.Name, Plays: playsOf(r), Clip: r.Clip, Budget: fmt.Sprint(r.Budget),
 			Low: x.MostWeight(r) > r.Clip}
 		if i < len(of.Rules) {
 			rule.Released = of.Rules[i].N
-			rule.Estimate, rule.Interval = estimate(of.Rules[i], risk)
+			if mean, interval, ok := of.Earned(i); ok {
+				rule.Estimate, rule.Interval = &mean, &interval
+			}
 		}
 		out.Rules = append(out.Rules, rule)
 	}
 	_, most := x.Range()
 	out.Gain = gainOf(out.Rules, x.Contextual.Rules, most)
 	return out
-}
-
-// estimate is what a rule would have earned, brought into its interval.
-func estimate(e play.Earned, risk float64) (*float64, *[2]float64) {
-	if e.N == 0 {
-		return nil, nil
-	}
-	mean := e.Mean()
-	lo, hi, err := e.Interval(risk)
-	if err != nil || math.IsNaN(mean) {
-		return nil, nil
-	}
-	mean = min(max(mean, lo), hi)
-	return &mean, &[2]float64{lo, hi}
 }
 
 // playsOf says in words what a rule plays.
