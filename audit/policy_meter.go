@@ -2,7 +2,6 @@ package audit
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -13,6 +12,7 @@ import (
 // the noise, or the noise plus shift.
 type meter struct {
 	mech   privacy.Mechanism
+	draws  privacy.Draws
 	arm    int // of the challenge, −1 before it
 	shift  float64
 	reads  int // releases of the arm since then
@@ -25,7 +25,7 @@ type meter struct {
 	value  float64 // what the reward seems to be above Low; NaN: nothing has read it
 	arms   []track
 	coef   []float64 // of the counters with correlated noise
-	for_   privacy.Mechanism
+	shown  []privacy.Shown
 	spread []float64 // variances of the noise by number of rewards, of this mechanism
 	of     privacy.Mechanism
 	sparse questions
@@ -48,7 +48,10 @@ func (m *meter) begin(mech privacy.Mechanism) {
 
 // fresh forgets what an emptied curator forgets.
 func (m *meter) fresh(mech privacy.Mechanism) {
-	m.mech = mech
+	if m.mech != mech {
+		m.mech, m.coef, m.shown = mech, m.coef[:0], m.shown[:0]
+		m.draws, _ = privacy.DrawsOf(mech)
+	}
 	for i := range m.arms {
 		t := &m.arms[i]
 		t.residual, t.difference, t.white, t.known = t.residual[:0], t.difference[:0], t.white[:0], false
@@ -73,19 +76,19 @@ func normal(e, shift, sigma float64) float64 {
 
 // one is the log-likelihood ratio of one residual if the mechanism adds noise once.
 func (m *meter) one(e float64) float64 {
-	switch mech := m.mech.(type) {
-	case privacy.Laplace:
-		return laplace(e, m.shift, mech.Scale)
-	case privacy.Gaussian:
-		return normal(e, m.shift, mech.Sigma)
-	case privacy.Sparse:
-		return laplace(e, m.shift, mech.Scale)
-	case privacy.VectorGaussian:
-		return normal(e, m.shift, mech.Sigma)
-	case privacy.Sums:
-		return normal(e, m.shift, mech.Sigma)
+	if m.draws.Law == "" {
+		return e * m.shift
 	}
-	return e * m.shift
+	return m.drawn(e, 1)
+}
+
+// drawn is that of a residual which is a draw of this weight.
+func (m *meter) drawn(e float64, weight int) float64 {
+	scale := m.draws.Scale * float64(weight)
+	if m.draws.Law == privacy.NoiseGaussian {
+		return normal(e, m.shift, scale)
+	}
+	return laplace(e, m.shift, scale)
 }
 
 // coarse rounds a residual to 2⁻³². Simulated noise is a float64, whose last bits tell a sum of 0
@@ -200,95 +203,29 @@ func (m *meter) counter(a int, e float64, s *slot) float64 {
 	}
 	t.residual[0] = 0
 	t.residual[s.n] = e
-	total := 0.0
-	node := func(from int, scale float64) { // a negative scale is the −σ of normal noise
-		x := t.residual[from]
-		switch {
-		case math.IsNaN(x) || s.position <= from || s.position > s.n:
-		case scale < 0:
-			total += normal(e-x, m.shift, -scale)
-		default:
-			total += laplace(e-x, m.shift, scale)
-		}
+	if m.draws.Column != nil {
+		return m.white(t, e, s)
 	}
-	switch mech := m.mech.(type) {
-	case privacy.Tree:
-		node(s.n-s.n&-s.n, mech.Scale)
-	case privacy.VectorTree:
-		node(s.n-s.n&-s.n, mech.Scale)
-	case privacy.GaussianVectorTree:
-		node(s.n-s.n&-s.n, -mech.Sigma)
-	case privacy.GramTree:
-		leaves := mech.Leaves(s.n)
-		node((leaves-leaves&-leaves)*max(1, mech.Leaf), -mech.Sigma)
-	case privacy.GramWishart:
-		// nearly normal; its order is what counts
-		node(s.n-s.n&-s.n, -math.Sqrt(float64(mech.Degrees))*mech.Scale)
-	case privacy.GramBLT:
-		return m.blt(t, e, s, mech.Counter)
-	case privacy.Hybrid:
-		u := s.n + 1
-		k := bits.Len(uint(u)) - 1
-		if p := u - 1<<k; p > 0 {
-			node(s.n-p&-p, mech.Scale*float64(k+1))
-		} else {
-			node((s.n-1)/2, mech.Scale)
+	total := 0.0
+	if m.draws.Shows != nil {
+		m.shown = m.draws.Shows(m.shown[:0], s.n)
+	}
+	for _, of := range m.shown {
+		if x := t.residual[of.From]; !math.IsNaN(x) && s.position > of.From && s.position <= s.n {
+			total += m.drawn(e-x, of.Weight)
 		}
-	case privacy.KAry:
-		// A node of level j is in sight between n−k^j and n, at whichever end its digit is:
-		// see privacy.KAry.
-		for size := 1; size <= s.n && s.n%size == 0; size *= mech.Base {
-			if digit(s.n/size, mech.Base) > 0 || digit((s.n-size)/size, mech.Base) < 0 {
-				node(s.n-size, mech.Scale)
-			}
-		}
-	case privacy.SquareRoot:
-		return m.white(t, e, s, mech.Sigma, func(k int) float64 {
-			return m.coef[k-1] * (2*float64(k) - 1) / (2 * float64(k))
-		}, mech)
-	case privacy.BLT:
-		return m.blt(t, e, s, mech)
 	}
 	return total
 }
 
-// digit is the lowest balanced digit of x in an odd base.
-func digit(x, base int) int {
-	d := x % base
-	if d > base/2 {
-		d -= base
-	}
-	return d
-}
-
-func (m *meter) blt(t *track, e float64, s *slot, mech privacy.BLT) float64 {
-	return m.white(t, e, s, mech.Sigma, func(k int) float64 {
-		x := 0.0
-		for j, w := range mech.Weight {
-			if w > 0 {
-				x += float64(w * math.Pow(mech.Decay[j], float64(k-1)))
-			}
-		}
-		return x
-	}, mech)
-}
-
 // white is the share of a running sum whose noise is AC⁻¹z: z is C times the differences of the
 // residuals, and the reward moves it by a column of C.
-func (m *meter) white(t *track, e float64, s *slot, sigma float64, coefficient func(k int) float64,
-	mech privacy.Mechanism) float64 {
+func (m *meter) white(t *track, e float64, s *slot) float64 {
 	if len(t.difference) != s.n-1 {
 		return 0 // rewards without a release in between: what is new is not known alone
 	}
-	if m.for_ != mech {
-		m.for_, m.coef = mech, m.coef[:0]
-	}
-	for k := len(m.coef); k <= s.n; k++ {
-		if k == 0 {
-			m.coef = append(m.coef, 1)
-			continue
-		}
-		m.coef = append(m.coef, coefficient(k))
+	for len(m.coef) <= s.n {
+		m.coef = append(m.coef, m.draws.Column(m.coef))
 	}
 	t.difference = append(t.difference, e-t.residual[s.n-1])
 	if s.position == 0 {
@@ -298,7 +235,7 @@ func (m *meter) white(t *track, e float64, s *slot, sigma float64, coefficient f
 	for k := range s.n {
 		z += float64(m.coef[k] * t.difference[s.n-1-k])
 	}
-	return normal(z, float64(m.coef[s.n-s.position]*m.shift), sigma)
+	return normal(z, float64(m.coef[s.n-s.position]*m.shift), m.draws.Scale)
 }
 
 // answer takes the answer of a question in.

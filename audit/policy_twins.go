@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -54,10 +53,11 @@ func (f Fault) String() string {
 
 // Faults lists what can be wrong with a mechanism's curator so that it shows.
 func Faults(m privacy.Mechanism) []Fault {
-	switch m.(type) {
-	case privacy.Laplace, privacy.Gaussian:
+	d, ok := privacy.DrawsOf(m)
+	switch {
+	case ok && d.Sum && d.Once:
 		return []Fault{HalfScale, Shared, Twice, Unclipped}
-	case privacy.Tree, privacy.Hybrid, privacy.KAry, privacy.SquareRoot, privacy.BLT:
+	case ok && d.Sum && d.Law != "" && m.Continual():
 		return []Fault{HalfScale, Redrawn, Unclipped}
 	}
 	return []Fault{QuarterScale, Unclipped}
@@ -194,7 +194,9 @@ type faulty struct {
 	uses   int
 	values privacy.Values
 	ids    []int
-	meter  meter // knows the variances
+	meter  meter // knows the noise
+	// weights are those of a sum's draws.
+	weights []int
 	// account is the ledger's of the claim.
 	account privacy.Account
 }
@@ -208,7 +210,8 @@ func (c *faulty) Ledger() *privacy.Ledger { return c.ledger }
 
 func (c *faulty) Forget(m privacy.Mechanism) error {
 	if c.uses = 0; c.claim != m {
-		c.claim, c.meter.mech, c.account = m, m, c.ledger.Account(m)
+		c.claim, c.account = m, c.ledger.Account(m)
+		c.meter.fresh(m)
 		if m, ok := m.(interface{ Tail() privacy.Tail }); ok {
 			c.values.Tail = m.Tail()
 		}
@@ -267,30 +270,18 @@ func (c *faulty) noise(n int) float64 {
 		c.uses = len(c.slots) - 1
 	}
 	c.held = 0
-	switch m := c.claim.(type) {
-	case privacy.Laplace:
-		c.held = c.src.Laplace(m.Scale)
-	case privacy.Gaussian:
-		c.held = m.Sigma * c.src.Normal()
-	case privacy.Tree:
-		for range bits.OnesCount(uint(n)) {
-			c.held += c.src.Laplace(m.Scale)
-		}
-	case privacy.Hybrid:
-		u := uint(n) + 1
-		k := bits.Len(u) - 1
-		for range k {
-			c.held += c.src.Laplace(m.Scale)
-		}
-		for range bits.OnesCount(u) - 1 {
-			c.held += c.src.Laplace(m.Scale * float64(k+1))
-		}
-	case privacy.KAry:
-		for range m.Nodes(n) {
-			c.held += c.src.Laplace(m.Scale)
-		}
-	case privacy.SquareRoot, privacy.BLT:
+	switch d := c.meter.draws; {
+	case d.Law == privacy.NoiseGaussian && c.claim.Continual():
 		c.held = math.Sqrt(c.meter.variance(n)) * c.src.Normal()
+	case d.Law == privacy.NoiseGaussian:
+		c.held = d.Scale * c.src.Normal()
+	case d.Weights != nil:
+		c.weights = d.Weights(c.weights[:0], n)
+		for _, w := range c.weights {
+			c.held += c.src.Laplace(d.Scale * float64(w))
+		}
+	case d.Law == privacy.NoiseLaplace:
+		c.held = c.src.Laplace(d.Scale)
 	}
 	return c.held
 }

@@ -159,24 +159,22 @@ func (s Sums) noises() int { return max(s.Releases, s.Noises) }
 func noiseCost(noise privacy.Mechanism) (top float64, cost func(lambda float64) float64, err error) {
 	// What release.Real draws is at least 2^-16, and larger than promised by 2^-25 at most.
 	drawn := func(scale float64) float64 { return max(scale, 0x1p-16) + 0x1p-25 }
-	scale := 0.0
-	switch noise := noise.(type) {
-	case nil, privacy.Exact:
-	case privacy.Laplace:
-		if scale = noise.Scale; scale > 0 {
-			b := drawn(scale)
-			top = min(mixedMost, mixedNoise/b)
-			cost = func(l float64) float64 { return -math.Log1p(-float64(l * l * b * b)) }
-		}
-	case privacy.Gaussian:
-		if scale = noise.Sigma; scale > 0 {
-			sigma := drawn(scale)
-			top = min(mixedMost, 2/sigma)
-			cost = func(l float64) float64 { return float64(l*l*sigma*sigma) / 2 }
-		}
-	default:
+	d, ok := privacy.DrawsOf(noise)
+	scale := d.Scale
+	switch {
+	case noise == nil:
+	case !ok || !d.Sum || !d.Once && d.Law != "":
 		return 0, nil, fmt.Errorf("interval: noise is that of %s, must be laplace, gaussian or none",
 			noise.Kind())
+	case !(scale > 0):
+	case d.Law == privacy.NoiseLaplace:
+		b := drawn(scale)
+		top = min(mixedMost, mixedNoise/b)
+		cost = func(l float64) float64 { return -math.Log1p(-float64(l * l * b * b)) }
+	default:
+		sigma := drawn(scale)
+		top = min(mixedMost, 2/sigma)
+		cost = func(l float64) float64 { return float64(l*l*sigma*sigma) / 2 }
 	}
 	if scale < 0 || math.IsNaN(scale) || math.IsInf(scale, 0) {
 		return 0, nil, fmt.Errorf("interval: scale of the noise is %v, must be finite and at least 0", scale)

@@ -193,6 +193,23 @@ func NewBLT(b Budget, horizon int) (BLT, error) {
 
 func (m BLT) withScale(x float64) Mechanism { m.Sigma = x; return m }
 
+func (m BLT) draws() Draws {
+	return Draws{Law: NoiseGaussian, Scale: m.Sigma,
+		Float: func() Stream[float64] { return newBLT(m) },
+		Column: func(before []float64) float64 {
+			if len(before) == 0 {
+				return 1
+			}
+			x := 0.0
+			for j, w := range m.Weight {
+				if w > 0 {
+					x += float64(w * math.Pow(m.Decay[j], float64(len(before)-1)))
+				}
+			}
+			return x
+		}}
+}
+
 func (m BLT) facts() facts { return facts{sum: true, longest: m.Horizon} }
 func (m BLT) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Sigma} }
 func (m BLT) String() string {
@@ -240,4 +257,46 @@ func (m *BLT) decode(kind string, data []byte) error {
 			kind, m.buffers())
 	}
 	return nil
+}
+
+// blt keeps the noise of one slot under BLT (McMahan, Xu and Zhang 2024, Algorithm 3): w =
+// C⁻¹z is added to each reward, z being independent,
+//
+//	w_i = z_i − Σ_j s_j u_j,  then u_j ← d_j u_j + w_i,
+//
+// and the noise of a running sum is the sum of w. AddSum of n rewards takes n steps.
+type blt struct {
+	t             uint64
+	sum           float64
+	buffers       int
+	decay, weight [Buffers]float64
+	u             [Buffers]float64
+}
+
+func newBLT(m BLT) Stream[float64] {
+	c := &blt{decay: m.Decay, weight: m.Weight}
+	for c.buffers < len(m.Decay) && m.Decay[c.buffers] > 0 {
+		c.buffers++
+	}
+	return c
+}
+
+// At implements Stream.
+func (c *blt) At(t uint64, noise Sampler[float64]) (float64, error) {
+	for c.t < t {
+		w, err := noise.Draw(1)
+		if err != nil {
+			return 0, err
+		}
+		decay, weight, u := c.decay[:c.buffers], c.weight[:c.buffers], c.u[:c.buffers]
+		for j, x := range u {
+			w -= float64(weight[j] * x)
+		}
+		for j, x := range u {
+			u[j] = float64(decay[j]*x) + w
+		}
+		c.sum += w
+		c.t++
+	}
+	return c.sum, nil
 }

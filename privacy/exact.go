@@ -15,6 +15,7 @@ func (Exact) Loss() Loss { return InfiniteLoss() }
 // Tail of no noise.
 func (Exact) Tail() Tail { return Tail{} }
 
+func (Exact) draws() Draws     { return Draws{} }
 func (Exact) facts() facts     { return facts{sum: true, vector: true} }
 func (m Exact) entry() Entry   { return Entry{Sensitivity: 1} }
 func (m Exact) String() string { return "exact" }

@@ -29,6 +29,7 @@ func (m Gaussian) Tail() Tail { return Tail{Sigma: m.Sigma} }
 
 func (m Gaussian) withScale(x float64) Mechanism { m.Sigma = x; return m }
 
+func (m Gaussian) draws() Draws   { return Draws{Once: true, Law: NoiseGaussian, Scale: m.Sigma} }
 func (Gaussian) facts() facts     { return facts{sum: true} }
 func (m Gaussian) entry() Entry   { return Entry{Sensitivity: 1, Scale: m.Sigma} }
 func (m Gaussian) String() string { return "gaussian(sigma=" + number(m.Sigma) + ")" }

@@ -47,6 +47,10 @@ func NewGaussianVectorTree(b Budget, horizon int) (GaussianVectorTree, error) {
 	return GaussianVectorTree{Sigma: m.Sigma, Horizon: m.Horizon}, err
 }
 
+func (m GaussianVectorTree) draws() Draws {
+	return Draws{Law: NoiseGaussian, Scale: m.Sigma, Shows: lastNode}
+}
+
 func (m GaussianVectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
 func (m GaussianVectorTree) entry() Entry {
 	return Entry{Sensitivity: 2, Scale: m.Sigma, Norm: "ℓ2", Protects: ofRewards}

@@ -50,6 +50,8 @@ func NewGramBLT(b Budget, horizon int) (GramBLT, error) {
 	return GramBLT{m}, nil
 }
 
+func (m GramBLT) draws() Draws { return m.Counter.draws() }
+
 func (m GramBLT) facts() facts { return facts{vector: true, longest: m.Counter.Horizon} }
 func (m GramBLT) entry() Entry {
 	return Entry{Sensitivity: 2 * math.Sqrt2, Scale: m.Counter.Sigma, Norm: "Frobenius", Protects: jointly}

@@ -130,6 +130,13 @@ func NewGramLeaves(b Budget, horizon, leaf int) (GramTree, error) {
 	return m, nil
 }
 
+func (m GramTree) draws() Draws {
+	return Draws{Law: NoiseGaussian, Scale: m.Sigma, Shows: func(to []Shown, t int) []Shown {
+		leaves := m.Leaves(t)
+		return append(to, Shown{(leaves - leaves&-leaves) * max(1, m.Leaf), 1})
+	}}
+}
+
 func (m GramTree) facts() facts { return facts{vector: true, longest: m.Horizon, leaf: m.Leaf} }
 func (m GramTree) entry() Entry {
 	return Entry{Sensitivity: 2 * math.Sqrt2, Scale: m.Sigma, Norm: "Frobenius", Protects: jointly}

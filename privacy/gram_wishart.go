@@ -296,6 +296,11 @@ func (m GramWishart) Band(dim, t int, x float64) Band {
 		Cross: m.Scale * float64((n+u)*(d+u))}
 }
 
+// Nodes are nearly normal: their order is what an auditor can tell.
+func (m GramWishart) draws() Draws {
+	return Draws{Law: NoiseGaussian, Scale: math.Sqrt(float64(m.Degrees)) * m.Scale, Shows: lastNode}
+}
+
 func (m GramWishart) facts() facts { return facts{vector: true, longest: m.Horizon} }
 func (m GramWishart) entry() Entry {
 	return Entry{Sensitivity: 2 * math.Sqrt2, Scale: m.Scale, Norm: "Frobenius", Protects: jointly}

@@ -51,6 +51,27 @@ func (m Hybrid) Tails() []Tail {
 
 func (m Hybrid) withScale(x float64) Mechanism { m.Scale = x; return m }
 
+func (m Hybrid) draws() Draws {
+	return Draws{Law: NoiseLaplace, Scale: m.Scale, Segments: true,
+		Heaviest: func(t int) int { return bits.Len(uint(t) + 1) },
+		Weights: func(to []int, t int) []int {
+			u := uint(t) + 1
+			k := bits.Len(u) - 1
+			to = ones(to, k)
+			for range bits.OnesCount(u) - 1 {
+				to = append(to, k+1)
+			}
+			return to
+		},
+		Shows: func(to []Shown, t int) []Shown {
+			k := bits.Len(uint(t)+1) - 1
+			if p := t + 1 - 1<<k; p > 0 {
+				return append(to, Shown{t - p&-p, k + 1})
+			}
+			return append(to, Shown{(t - 1) / 2, 1})
+		}}
+}
+
 func (Hybrid) facts() facts     { return facts{sum: true, longest: math.MaxInt} }
 func (m Hybrid) entry() Entry   { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m Hybrid) String() string { return "hybrid(scale=" + number(m.Scale) + ")" }

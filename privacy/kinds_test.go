@@ -54,11 +54,11 @@ var written = map[string]string{
 // What it forgets of the interface does not compile; what it may forget in spite of that is here.
 func TestMechanismsForgetNothing(t *testing.T) {
 	for kind := range written {
-		if byName[kind] == nil {
+		if mechanisms.byName[kind] == nil {
 			t.Errorf("%s is no kind", kind)
 		}
 	}
-	for _, zero := range mechanisms {
+	for _, zero := range mechanisms.all {
 		kind := zero.Kind()
 		t.Run(kind, func(t *testing.T) {
 			m, err := UnmarshalMechanism([]byte(written[kind]))
@@ -85,6 +85,13 @@ func TestMechanismsForgetNothing(t *testing.T) {
 			e := m.entry()
 			if !(e.Sensitivity > 0) || math.IsInf(e.Sensitivity, 0) || (e.Scale > 0) == exact {
 				t.Errorf("entry %+v", e)
+			}
+			d, draws := DrawsOf(m)
+			if running := f.longest > 0; running != (draws && (d.Shows != nil || d.Column != nil)) {
+				t.Errorf("an auditor is told %+v of running sums", d)
+			}
+			if draws && !exact && d.Sum != f.sum || draws && !exact && !(d.Scale > 0) {
+				t.Errorf("draws %+v", d)
 			}
 			if vector := f.vector && !exact; vector != (e.Norm != "") {
 				t.Errorf("vector is %v, and its norm %q", f.vector, e.Norm)
@@ -156,6 +163,9 @@ func TestOneFileAMechanism(t *testing.T) {
 			if p, ok := of.(*ast.StarExpr); ok {
 				of = p.X
 			}
+			if g, ok := of.(*ast.IndexExpr); ok {
+				of = g.X
+			}
 			typ := of.(*ast.Ident).Name
 			if files[typ] == nil {
 				files[typ] = map[string]bool{}
@@ -165,7 +175,7 @@ func TestOneFileAMechanism(t *testing.T) {
 		}
 	}
 	listed := map[string]bool{"Unknown": true}
-	for _, m := range mechanisms {
+	for _, m := range mechanisms.all {
 		listed[reflect.TypeOf(m).Name()] = true
 	}
 	for typ, kind := range kinds {

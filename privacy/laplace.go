@@ -66,6 +66,7 @@ func laplaceLevels(scale float64, levels int) Loss {
 
 func (m Laplace) withScale(x float64) Mechanism { m.Scale = x; return m }
 
+func (m Laplace) draws() Draws { return Draws{Once: true, Law: NoiseLaplace, Scale: m.Scale} }
 func (m Laplace) facts() facts {
 	return facts{sum: true, noises: laplaces{fixed: 1, scale: m.Scale}}
 }

@@ -139,7 +139,7 @@ func (l *Ledger) find(m Mechanism) int32 {
 // another package (its Loss would be a promise), a pointer (it may change later), nil, or
 // parameters that are no noise.
 func (l *Ledger) account(m Mechanism) int32 {
-	if !byType[reflect.TypeOf(m)] {
+	if !mechanisms.byType[reflect.TypeOf(m)] {
 		m = Unknown{Name: fmt.Sprintf("%T", m)}
 	} else if m.Validate() != nil {
 		m = Unknown{Name: "invalid " + m.Kind()}

@@ -38,19 +38,37 @@ type Mechanism interface {
 	read(data []byte) (Mechanism, error)
 }
 
-// mechanisms are all there are but Unknown, by their zero values.
-var mechanisms = []Mechanism{Exact{}, Laplace{}, Gaussian{}, Tree{}, Hybrid{}, KAry{}, SquareRoot{},
-	BLT{}, Questions{}, Sparse{}, Sums{}, Elliptic{}, VectorGaussian{}, VectorTree{},
+// mechanisms are all there are but Unknown, by their zero values: the table that a new one is in.
+var mechanisms = tableOf(Exact{}, Laplace{}, Gaussian{}, Tree{}, Hybrid{}, Sparse{}, KAry{},
+	SquareRoot{}, BLT{}, Questions{}, Sums{}, Elliptic{}, VectorGaussian{}, VectorTree{},
 	GaussianVectorTree{}, GramTree{}, GramBLT{}, GramWishart{}, Aggregated{}, ShuffledCount{},
-	SplitMix{}, Clones{}}
+	SplitMix{}, Clones{})
 
-var byName, byType = func() (map[string]Mechanism, map[reflect.Type]bool) {
-	names, types := map[string]Mechanism{}, map[reflect.Type]bool{reflect.TypeFor[Unknown](): true}
-	for _, m := range mechanisms {
-		names[m.Kind()], types[reflect.TypeOf(m)] = m, true
+// A table has mechanisms in order, by their names in JSON, and their types.
+type table struct {
+	all    []Mechanism
+	byName map[string]Mechanism
+	byType map[reflect.Type]bool
+}
+
+func tableOf(all ...Mechanism) table {
+	t := table{all, map[string]Mechanism{}, map[reflect.Type]bool{reflect.TypeFor[Unknown](): true}}
+	for _, m := range all {
+		t.byName[m.Kind()], t.byType[reflect.TypeOf(m)] = m, true
 	}
-	return names, types
-}()
+	return t
+}
+
+// KindsOfSums are the names of those that release sums by simple draws: see Draws.
+func KindsOfSums() []string {
+	var names []string
+	for _, m := range mechanisms.all {
+		if d, ok := DrawsOf(m); ok && d.Sum {
+			names = append(names, m.Kind())
+		}
+	}
+	return names
+}
 
 // facts are what the ledger must know of a mechanism beside its price.
 type facts struct {
@@ -132,7 +150,7 @@ func UnmarshalMechanism(data []byte) (Mechanism, error) {
 	if kind.Mechanism == nil {
 		return nil, errors.New(`mechanism: the field "mechanism" is missing, must name the kind, such as "laplace"`)
 	}
-	m, known := byName[*kind.Mechanism]
+	m, known := mechanisms.byName[*kind.Mechanism]
 	if !known {
 		m = Unknown{Name: *kind.Mechanism}
 	}

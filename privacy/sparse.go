@@ -42,6 +42,7 @@ func (m Sparse) Validate() error {
 	return errors.Join(m.Questions.validate(m.Kind()), scale(m.Kind(), "scale", m.Scale))
 }
 
+func (m Sparse) draws() Draws { return Draws{Law: NoiseLaplace, Scale: m.Scale} }
 func (m Sparse) facts() facts {
 	return facts{sum: true, noises: laplaces{fixed: 1, scale: m.Scale}}
 }

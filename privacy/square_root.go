@@ -83,6 +83,17 @@ func rootNorm2(n int) float64 {
 
 func (m SquareRoot) withScale(x float64) Mechanism { m.Sigma = x; return m }
 
+func (m SquareRoot) draws() Draws {
+	return Draws{Law: NoiseGaussian, Scale: m.Sigma, Float: newSquareRoot,
+		Column: func(before []float64) float64 {
+			k := len(before)
+			if k == 0 {
+				return 1
+			}
+			return before[k-1] * (2*float64(k) - 1) / (2 * float64(k))
+		}}
+}
+
 func (m SquareRoot) facts() facts { return facts{sum: true, longest: m.Horizon} }
 func (m SquareRoot) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Sigma} }
 func (m SquareRoot) String() string {
@@ -99,4 +110,52 @@ func (m SquareRoot) MarshalJSON() ([]byte, error) { return encode(m.Kind(), m.fi
 func (m SquareRoot) read(data []byte) (Mechanism, error) {
 	err := decode(m.Kind(), data, m.fields())
 	return m, err
+}
+
+// squareRoot keeps the noise of one slot under SquareRoot: y = Cz for the rewards so far.
+// The coefficients of C are an integral of powers,
+//
+//	c_k = C(2k,k)/4^k = 1/π ∫₀¹ x^k/√(x(1−x)) dx = Σ_j w_j x_j^k,
+//
+// and a sum of rootTerms of them to the last bits of a double for every k < MaxSquareRoot:
+// see rootDecay. So y_t = Σ_j w_j u_j with u_j ← x_j u_j + z_t: the noise of the matrix itself, and
+// not of a nearby one at a price of its own as under BLT. A slot has as many numbers of
+// memory whatever its length.
+type squareRoot struct {
+	t   uint64
+	sum float64
+	u   [rootTerms]float64
+}
+
+func newSquareRoot() Stream[float64] { return new(squareRoot) }
+
+// At implements Stream.
+func (c *squareRoot) At(t uint64, noise Sampler[float64]) (float64, error) {
+	for c.t < t {
+		z, err := noise.Draw(1)
+		if err != nil {
+			return 0, err
+		}
+		c.sum = c.step(z)
+		c.t++
+	}
+	return c.sum, nil
+}
+
+// step takes the next z and gives the next y. Four terms at a time do not wait for each other.
+func (c *squareRoot) step(z float64) float64 {
+	u, x, w := &c.u, &rootDecay, &rootWeight
+	var y0, y1, y2, y3 float64
+	for j := 0; j < rootTerms; j += 4 {
+		u0 := float64(x[j]*u[j]) + z
+		u1 := float64(x[j+1]*u[j+1]) + z
+		u2 := float64(x[j+2]*u[j+2]) + z
+		u3 := float64(x[j+3]*u[j+3]) + z
+		u[j], u[j+1], u[j+2], u[j+3] = u0, u1, u2, u3
+		y0 += float64(w[j] * u0)
+		y1 += float64(w[j+1] * u1)
+		y2 += float64(w[j+2] * u2)
+		y3 += float64(w[j+3] * u3)
+	}
+	return y0 + y1 + (y2 + y3)
 }

@@ -24,6 +24,7 @@ func (m Sums) Loss() Loss {
 	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
 }
 
+func (m Sums) draws() Draws   { return Draws{Once: true, Law: NoiseGaussian, Scale: m.Sigma} }
 func (Sums) facts() facts     { return facts{sum: true, vector: true} }
 func (m Sums) entry() Entry   { return Entry{Sensitivity: 2, Scale: m.Sigma, Norm: "ℓ2"} }
 func (m Sums) String() string { return "sums(sigma=" + number(m.Sigma) + ")" }

@@ -54,6 +54,10 @@ func (m Tree) Tail() Tail {
 
 func (m Tree) withScale(x float64) Mechanism { m.Scale = x; return m }
 
+func (m Tree) draws() Draws {
+	return Draws{Law: NoiseLaplace, Scale: m.Scale, Shows: lastNode,
+		Weights: func(to []int, t int) []int { return ones(to, m.Nodes(t)) }}
+}
 func (m Tree) facts() facts { return facts{sum: true, longest: m.Horizon} }
 func (m Tree) entry() Entry { return Entry{Sensitivity: 1, Scale: m.Scale} }
 func (m Tree) String() string {

@@ -24,6 +24,7 @@ func (m VectorGaussian) Loss() Loss {
 	return gaussianLoss(divUp(4, squareDown(m.Sigma)))
 }
 
+func (m VectorGaussian) draws() Draws { return Draws{Once: true, Law: NoiseGaussian, Scale: m.Sigma} }
 func (VectorGaussian) facts() facts   { return facts{sum: true, vector: true} }
 func (m VectorGaussian) entry() Entry { return Entry{Sensitivity: 2, Scale: m.Sigma, Norm: "ℓ2"} }
 

@@ -71,6 +71,10 @@ func NewVectorTree(b Budget, dim, horizon int) (VectorTree, error) {
 	return VectorTree{}, fmt.Errorf("vector tree: budget is %v, must be epsilon", b)
 }
 
+func (m VectorTree) draws() Draws {
+	return Draws{Law: NoiseLaplace, Scale: m.Scale, Shows: lastNode}
+}
+
 func (m VectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }
 func (m VectorTree) entry() Entry {
 	return Entry{Sensitivity: 2 * math.Sqrt(float64(m.Dim)), Scale: m.Scale, Norm: "ℓ1", Protects: ofRewards}

@@ -48,7 +48,7 @@ func TestKAryMatchesAStoreOfAllNodes(t *testing.T) {
 		steps := rapid.SliceOfN(rapid.OneOf(rapid.Just(uint64(1)), rapid.Uint64Range(0, 30),
 			rapid.Uint64Range(0, 1<<37)), 1, 200).Draw(t, "steps")
 		src := &numbered{r: rand.NewPCG(1, rapid.Uint64().Draw(t, "seed"))}
-		c := newKAry[int64](m)
+		c := whole(m)
 		store, used, n := map[knot]int64{}, 0, uint64(0)
 		for _, step := range steps {
 			if n += step; n > uint64(m.Horizon) {
@@ -61,7 +61,7 @@ func TestKAryMatchesAStoreOfAllNodes(t *testing.T) {
 				if failing {
 					src.failAt = rapid.IntRange(1, 3).Draw(t, "at")
 				}
-				got, err = c.at(n, src)
+				got, err = c.At(n, src)
 				src.failAt, failing = 0, false
 				if err == nil {
 					break
@@ -127,7 +127,7 @@ func TestARewardIsInOneNodeOfEachLevel(t *testing.T) {
 // given draws a fixed list.
 type given struct{ z []float64 }
 
-func (g *given) draw(int) (float64, error) {
+func (g *given) Draw(int) (float64, error) {
 	x := g.z[0]
 	g.z = g.z[1:]
 	return x, nil
@@ -155,11 +155,14 @@ func column(m privacy.Mechanism, n int) []float64 {
 	return c
 }
 
+func whole(m privacy.Mechanism) stream[int64] {
+	d, _ := privacy.DrawsOf(m)
+	return d.Whole()
+}
+
 func newStream(m privacy.Mechanism) stream[float64] {
-	if _, ok := m.(privacy.SquareRoot); ok {
-		return newSquareRoot()
-	}
-	return newBLT(m.(privacy.BLT))
+	d, _ := privacy.DrawsOf(m)
+	return d.Float()
 }
 
 // The price rests on this: releases x_1+…+x_t + noise_t are a function of Cx + z. So with z − Ce_i
@@ -197,8 +200,8 @@ func TestCorrelatedNoiseHidesAReward(t *testing.T) {
 			za, zb := &given{z}, &given{shifted}
 			worst := 0.0
 			for at := 1; at <= n; at += 1 + at%3*(at%7) {
-				x, _ := a.at(uint64(at), za)
-				y, _ := b.at(uint64(at), zb)
+				x, _ := a.At(uint64(at), za)
+				y, _ := b.At(uint64(at), zb)
 				if at > i {
 					y++
 				}
@@ -297,9 +300,9 @@ func TestMeanVarianceOverAPath(t *testing.T) {
 	var means []float64
 	for run := range runs {
 		s := &noise.Key{Seed: 9, Run: run, Role: noise.RoleNoise}.Fast(1)[0]
-		c, src, sum := newKAry[float64](m), fastLaplace{s, m.Scale}, 0.0
+		c, src, sum := newStream(m), fastLaplace{s, m.Scale}, 0.0
 		for n := 1; n <= m.Horizon; n++ {
-			x, _ := c.at(uint64(n), src)
+			x, _ := c.At(uint64(n), src)
 			sum += x * x
 		}
 		means = append(means, sum/float64(m.Horizon))

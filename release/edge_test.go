@@ -276,17 +276,6 @@ func TestHybridTailsAtAnotherScale(t *testing.T) {
 	}
 }
 
-// All of a BLT's buffers may be used.
-func TestFullBLT(t *testing.T) {
-	m := privacy.BLT{}
-	for j := range m.Decay {
-		m.Decay[j] = 0.9
-	}
-	if got := newBLT(m).(*blt).buffers; got != privacy.Buffers {
-		t.Errorf("%d buffers, want %d", got, privacy.Buffers)
-	}
-}
-
 // A base of 255 has sums of 127 nodes, the most that leave room; 257 has 128.
 func TestLargestBase(t *testing.T) {
 	for horizon, ok := range map[int]bool{127: true, 128: false} {
@@ -304,9 +293,9 @@ func TestKAryLevelsAreApart(t *testing.T) {
 	m := privacy.KAry{Scale: 1, Base: 5, Horizon: 300}
 	for _, step := range []uint64{1, 3} {
 		src := &numbered{r: rand.NewPCG(1, step)}
-		c, store, used := newKAry[int64](m), map[knot]int64{}, 0
+		c, store, used := whole(m), map[knot]int64{}, 0
 		for n := step; n <= 300; n += step {
-			got, err := c.at(n, src)
+			got, err := c.At(n, src)
 			must(t, err)
 			want := int64(0)
 			nodes, signs := knots(int64(n), m.Base, m.Levels())

@@ -101,36 +101,28 @@ func newExact(cfg Config, src rand.Source) (*curator[int64], error) {
 
 // exactPlan is a mechanism with discrete noise on the grid.
 func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
-	f, scale, most, err := read(m)
-	if err != nil {
+	d, f, most, err := read(m)
+	switch {
+	case err != nil:
 		return plan[int64]{}, err
-	}
-	switch m := m.(type) {
-	case privacy.KAry:
-		if n := m.MaxNodes(); n > maxNodes {
-			return plan[int64]{}, fmt.Errorf("mechanism %v: a sum has up to %d nodes, must be at "+
-				"most %d for exact noise: take a smaller base", m, n, maxNodes)
-		}
-	case privacy.SquareRoot, privacy.BLT:
+	case d.Most > maxNodes:
+		return plan[int64]{}, fmt.Errorf("mechanism %v: a sum has up to %d nodes, must be at "+
+			"most %d for exact noise: take a smaller base", m, d.Most, maxNodes)
+	case d.Float != nil && d.Whole == nil:
 		return plan[int64]{}, fmt.Errorf("mechanism %s is for simulated rewards only: its noise "+
 			"has real coefficients, which integers cannot have; "+
 			"take tree, hybrid or kary for real rewards", m.Kind())
 	}
-	p := plan[int64]{family: f, charge: m, tails: []privacy.Tail{{}}, most: min(most, maxRewards)}
+	p := plan[int64]{family: f, charge: m, tails: []privacy.Tail{{}}, most: min(most, maxRewards),
+		fresh: d.Whole}
 	if m, ok := m.(privacy.Sparse); ok {
 		return exactSparse(m, p, src)
 	}
-	if m, ok := m.(privacy.KAry); ok {
-		p.fresh = func() stream[int64] { return newKAry[int64](m) }
-	}
-	if scale == 0 { // costs ∞
-		p.noise = silent{}
-		if f == hybrid {
-			p.tails = tailsOf(m)
-		}
+	if d.Scale == 0 { // costs ∞
+		p.noise, p.tails = silent{}, tailsOf(m)
 		return p, nil
 	}
-	num, err := parts(m.Kind(), scale)
+	num, err := parts(m.Kind(), d.Scale)
 	if err != nil {
 		return plan[int64]{}, err
 	}
@@ -140,18 +132,19 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 	p.charge, _ = privacy.WithScale(m, charged)
 	drawn, _ := privacy.WithScale(m, used)
 	p.tails = tailsOf(drawn)
-	heaviest := 1
-	switch m.(type) {
-	case privacy.Laplace:
-		p.tails[0].Log = math.Log(2 / (1 + math.Exp(-1/t)))
-	case privacy.Gaussian:
+	if d.Law == privacy.NoiseGaussian {
 		// E e^{λX} = e^{λ²σ²/2}·Σ e^{-(x−λσ²)²/2σ²}/Σ e^{-x²/2σ²}, and such a sum over all integers
 		// x is largest when it is centred on one: the tail is that of N(0,σ²).
 		law, err := noise.NewDiscreteGaussian(num, stepParts)
 		p.noise = exactGaussian{src, law}
 		return p, err
-	case privacy.Hybrid:
-		heaviest = finished(maxRewards) + 1
+	}
+	heaviest := 1
+	if d.Heaviest != nil {
+		heaviest = d.Heaviest(p.most)
+	}
+	if f == once {
+		p.tails[0].Log = math.Log(2 / (1 + math.Exp(-1/t)))
 	}
 	laws := make([]noise.DiscreteLaplace, heaviest)
 	for i := range laws {
@@ -238,14 +231,14 @@ type exactLaplace struct {
 	laws []noise.DiscreteLaplace // with 1, 2, … times the scale
 }
 
-func (l exactLaplace) draw(w int) (int64, error) { return inRange(l.laws[w-1].Draw(l.src)) }
+func (l exactLaplace) Draw(w int) (int64, error) { return inRange(l.laws[w-1].Draw(l.src)) }
 
 type exactGaussian struct {
 	src rand.Source
 	law noise.DiscreteGaussian
 }
 
-func (g exactGaussian) draw(int) (int64, error) { return inRange(g.law.Draw(g.src)) }
+func (g exactGaussian) Draw(int) (int64, error) { return inRange(g.law.Draw(g.src)) }
 
 func inRange(x int64, err error) (int64, error) {
 	if err == nil && (x > maxDraw || x < -maxDraw) {
@@ -257,4 +250,4 @@ func inRange(x int64, err error) (int64, error) {
 // silent is scale 0.
 type silent struct{}
 
-func (silent) draw(int) (int64, error) { return 0, nil }
+func (silent) Draw(int) (int64, error) { return 0, nil }

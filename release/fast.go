@@ -7,27 +7,20 @@ import (
 
 // fastPlan is a mechanism with floating-point noise from stream s: for simulations only.
 func fastPlan(m privacy.Mechanism, s *noise.Fast) (plan[float64], error) {
-	f, scale, most, err := read(m)
+	d, f, most, err := read(m)
 	if err != nil {
 		return plan[float64]{}, err
 	}
-	p := plan[float64]{family: f, charge: m, tails: tailsOf(m), most: most}
-	switch m := m.(type) {
-	case privacy.Exact:
-	case privacy.Sparse:
-		p.noise = fastLaplace{s, scale}
+	p := plan[float64]{family: f, charge: m, tails: tailsOf(m), most: most, fresh: d.Float}
+	switch d.Law {
+	case privacy.NoiseLaplace:
+		p.noise = fastLaplace{s, d.Scale}
+	case privacy.NoiseGaussian:
+		p.noise = fastGaussian{s, d.Scale}
+	}
+	if m, ok := m.(privacy.Sparse); ok {
 		p.questions = &questions[float64]{threshold: fastLaplace{s, m.Threshold},
 			query: fastLaplace{s, m.Query}, statistic: m.Statistic}
-	case privacy.Gaussian:
-		p.noise = fastGaussian{s, scale}
-	case privacy.SquareRoot:
-		p.noise, p.fresh = fastGaussian{s, scale}, newSquareRoot
-	case privacy.BLT:
-		p.noise, p.fresh = fastGaussian{s, scale}, func() stream[float64] { return newBLT(m) }
-	case privacy.KAry:
-		p.noise, p.fresh = fastLaplace{s, scale}, func() stream[float64] { return newKAry[float64](m) }
-	default:
-		p.noise = fastLaplace{s, scale}
 	}
 	return p, nil
 }
@@ -37,7 +30,7 @@ type fastLaplace struct {
 	scale float64
 }
 
-func (l fastLaplace) draw(w int) (float64, error) {
+func (l fastLaplace) Draw(w int) (float64, error) {
 	return l.s.Laplace(float64(l.scale * float64(w))), nil
 }
 
@@ -46,4 +39,4 @@ type fastGaussian struct {
 	sigma float64
 }
 
-func (g fastGaussian) draw(int) (float64, error) { return float64(g.sigma * g.s.Normal()), nil }
+func (g fastGaussian) Draw(int) (float64, error) { return float64(g.sigma * g.s.Normal()), nil }

@@ -117,7 +117,7 @@ func (n Noise) draw(src rand.Source) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return l.draw(1)
+	return l.Draw(1)
 }
 
 func (n Noise) law(src rand.Source) (sampler[int64], error) {
@@ -494,7 +494,7 @@ func (c *Gathered) met(arms []int) ([]int64, error) {
 		if c.plan.Trust != privacy.TrustTwoServer {
 			continue
 		}
-		z, err := c.curator.noise.draw(1)
+		z, err := c.curator.noise.Draw(1)
 		if err != nil {
 			return nil, fmt.Errorf("curator: noise of arm %d: %w", a, err)
 		}

@@ -69,7 +69,7 @@ type gatheredNoise struct {
 	answers []int
 }
 
-func (g *gatheredNoise) draw(int) (float64, error) {
+func (g *gatheredNoise) Draw(int) (float64, error) {
 	if len(g.answers) == 0 {
 		return 0, fmt.Errorf("curator: noise of no sum")
 	}

@@ -267,7 +267,7 @@ func TestTwoServersReleaseWhatOneDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			// both servers' noises, added by one
-			leader, err := two.curator.noise.draw(1)
+			leader, err := two.curator.noise.Draw(1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +296,7 @@ func TestTwoServersReleaseWhatOneDoes(t *testing.T) {
 // fixed is noise that is known.
 type fixed int64
 
-func (f fixed) draw(int) (int64, error) { return int64(f), nil }
+func (f fixed) Draw(int) (int64, error) { return int64(f), nil }
 
 // The tail of a release bounds its noise, on either side: exactly, by convolution, for one to five
 // answers of five decisions. Of two Laplace noises it bounds both sides together, and not by much more.

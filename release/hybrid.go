@@ -22,7 +22,7 @@ func (c *counter[T]) hybrid(n uint64, noise sampler[T]) (T, error) {
 	k := bits.Len64(u) - 1
 	c.t = max(c.t, 1)
 	for j := bits.Len64(c.t) - 1; j < k; j++ {
-		x, err := noise.draw(1)
+		x, err := noise.Draw(1)
 		if err != nil {
 			return 0, err
 		}

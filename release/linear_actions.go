@@ -174,7 +174,7 @@ func (c *actions[T]) fill(m privacy.Mechanism, noise sampler[T]) error {
 		}
 		x := c.sum[i]
 		if noise != nil {
-			y, err := noise.draw(1)
+			y, err := noise.Draw(1)
 			if err != nil {
 				return fmt.Errorf("curator: noise of action %d: %w", i, err)
 			}
@@ -203,7 +203,7 @@ func (c *actions[T]) shaped(e privacy.Elliptic, noise sampler[T]) error {
 		}
 		x := float64(c.sum[i])
 		if noise != nil {
-			y, err := noise.draw(1)
+			y, err := noise.Draw(1)
 			if err != nil {
 				return fmt.Errorf("curator: noise of action %d: %w", i, err)
 			}

@@ -195,7 +195,7 @@ func exactNode(diagonal, off sampler[int64], rows int, square bool) vectorSample
 			if square && i == next {
 				law, next, row = diagonal, next+row, row-1
 			}
-			x, err := law.draw(1)
+			x, err := law.Draw(1)
 			if err != nil {
 				return err
 			}

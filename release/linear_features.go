@@ -123,7 +123,7 @@ func (c *features[T]) Release(slot int) (privacy.ReleasedVector, error) {
 	s := c.sum[slot*c.dim:][:c.dim]
 	for i, x := range s {
 		if c.plan.noise != nil {
-			y, err := c.plan.noise.draw(1)
+			y, err := c.plan.noise.Draw(1)
 			if err != nil {
 				return c.refuse(fmt.Errorf("curator: noise of slot %d: %w", slot, err))
 			}

@@ -445,7 +445,7 @@ func TestBrokenVectorTwinsAreCaught(t *testing.T) {
 
 type quiet struct{}
 
-func (quiet) draw(int) (float64, error) { return 0, nil }
+func (quiet) Draw(int) (float64, error) { return 0, nil }
 
 // twiceOver gives every three draws twice: those of one release, and again at the next.
 type twiceOver struct {
@@ -454,10 +454,10 @@ type twiceOver struct {
 	noise [3]float64
 }
 
-func (r *twiceOver) draw(int) (float64, error) {
+func (r *twiceOver) Draw(int) (float64, error) {
 	i := r.k % 3
 	if r.k%6 < 3 {
-		r.noise[i], _ = r.sampler.draw(1)
+		r.noise[i], _ = r.sampler.Draw(1)
 	}
 	r.k++
 	return r.noise[i], nil
@@ -723,7 +723,7 @@ func (*failing) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
 type noDraw struct{}
 
-func (noDraw) draw(int) (float64, error) { return 0, noise.ErrOverflow }
+func (noDraw) Draw(int) (float64, error) { return 0, noise.ErrOverflow }
 
 func TestVectorErrorsSayWhat(t *testing.T) {
 	set := [][]float64{{1, 0}, {0, 1}}

@@ -23,7 +23,7 @@ type numbered struct {
 
 var errDraw = errors.New("no draw")
 
-func (s *numbered) draw(w int) (int64, error) {
+func (s *numbered) Draw(w int) (int64, error) {
 	if s.failAt > 0 {
 		if s.failAt--; s.failAt == 0 {
 			return 0, errDraw

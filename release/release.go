@@ -41,6 +41,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -127,20 +128,14 @@ const (
 	streamed // stays, with the noise of a stream
 )
 
-// A stream is the noise of a slot's running sums in a counter that is neither a tree nor a hybrid.
-type stream[T number] interface {
-	// at is the noise in the sum of the first t rewards. t never decreases; if a draw fails, what
-	// was drawn is kept.
-	at(t uint64, noise sampler[T]) (T, error)
-}
-
 type number interface{ int64 | float64 }
 
-// A sampler draws the noise of one statistic or one node, independent of all before: the
-// mechanism's law with its scale times w.
-type sampler[T number] interface {
-	draw(w int) (T, error)
-}
+// A stream is the noise of a slot's running sums in a counter that is neither a tree nor a hybrid,
+// and a sampler draws that of one statistic or one node.
+type (
+	stream[T number]  = privacy.Stream[T]
+	sampler[T number] = privacy.Sampler[T]
+)
 
 // A plan is a mechanism made ready: what to draw and what to charge.
 type plan[T number] struct {
@@ -405,9 +400,9 @@ func (c *curator[T]) fill(i, arm int) error {
 	case hybrid:
 		x, err = c.counters[arm].hybrid(uint64(s.n), c.noise)
 	case streamed:
-		x, err = c.streams[arm].at(uint64(s.n), c.noise)
+		x, err = c.streams[arm].At(uint64(s.n), c.noise)
 	case once:
-		x, err = c.noise.draw(1)
+		x, err = c.noise.Draw(1)
 	case sparse:
 		return errAsk
 	}
@@ -462,34 +457,41 @@ func (c *curator[T]) unmark(arms []int, err error) error {
 	return err
 }
 
-// read takes a mechanism apart: its family, the scale or σ of one draw, and how many rewards
-// a slot may hold.
-func read(m privacy.Mechanism) (f family, scale float64, most int, err error) {
-	switch m.(type) {
-	case privacy.Exact:
-		f = running
-	case privacy.Laplace, privacy.Gaussian:
-		f = once
-	case privacy.Tree:
-		f = tree
-	case privacy.Hybrid:
-		f = hybrid
-	case privacy.Sparse:
-		f = sparse
-	case privacy.KAry, privacy.SquareRoot, privacy.BLT:
-		f = streamed
-	case nil:
-		return 0, 0, 0, errors.New("mechanism is missing, must be exact, laplace, gaussian, " +
-			"tree, hybrid, sparse, kary, sqrt or blt")
-	default:
-		return 0, 0, 0, fmt.Errorf("mechanism is %q (%T), must be exact, laplace, gaussian, "+
-			"tree, hybrid, sparse, kary, sqrt or blt", m.Kind(), m)
+// read takes a mechanism apart: how its noise is drawn, what becomes of a slot, and how many rewards
+// that may hold.
+func read(m privacy.Mechanism) (d privacy.Draws, f family, most int, err error) {
+	kinds := func() string {
+		k := privacy.KindsOfSums()
+		return strings.Join(k[:len(k)-1], ", ") + " or " + k[len(k)-1]
+	}
+	if m == nil {
+		return d, 0, 0, errors.New("mechanism is missing, must be " + kinds())
+	}
+	d, ok := privacy.DrawsOf(m)
+	if !ok || !d.Sum {
+		return d, 0, 0, fmt.Errorf("mechanism is %q (%T), must be %s", m.Kind(), m, kinds())
 	}
 	most = math.MaxInt - 1
 	if n := privacy.Longest(m); n > 0 {
 		most = min(most, n)
 	}
-	return f, privacy.ScaleOf(m), most, m.Validate()
+	return d, familyOf(m, d), most, m.Validate()
+}
+
+func familyOf(m privacy.Mechanism, d privacy.Draws) family {
+	switch {
+	case d.Once:
+		return once
+	case !m.Continual():
+		return sparse
+	case d.Law == "":
+		return running
+	case d.Float != nil:
+		return streamed
+	case d.Segments:
+		return hybrid
+	}
+	return tree
 }
 
 // tailsOf are a plan's tails.

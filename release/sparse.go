@@ -52,13 +52,13 @@ func (c *curator[T]) Ask(arms []int, above float64) (privacy.Released, error) {
 		return privacy.Released{}, fmt.Errorf("curator: %w", err)
 	}
 	if len(q.group) == 0 {
-		b, err := q.threshold.draw(1)
+		b, err := q.threshold.Draw(1)
 		if err != nil {
 			return privacy.Released{}, fmt.Errorf("curator: noise of a threshold: %w", err)
 		}
 		q.noise, q.group = b, append(q.group, arms...)
 	}
-	a, err := q.query.draw(1)
+	a, err := q.query.Draw(1)
 	if err != nil {
 		return privacy.Released{}, fmt.Errorf("curator: noise of a question: %w", err)
 	}
@@ -80,7 +80,7 @@ func (c *curator[T]) Ask(arms []int, above float64) (privacy.Released, error) {
 		s := &c.slots[arm]
 		var x T
 		if err == nil {
-			x, err = c.noise.draw(1)
+			x, err = c.noise.Draw(1)
 		}
 		c.n[i], c.sum[i] = s.n, float64(float64(s.sum+x)*c.step)
 		*s = slot[T]{id: c.open()}

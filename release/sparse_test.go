@@ -219,7 +219,7 @@ func TestBrokenSparseTwinsAreCaught(t *testing.T) {
 
 type nothing struct{}
 
-func (nothing) draw(int) (float64, error) { return 0, nil }
+func (nothing) Draw(int) (float64, error) { return 0, nil }
 
 type redrawn struct{ *curator[float64] }
 

@@ -2,82 +2,12 @@ package release
 
 import (
 	"math"
-	bignum "math/big"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
-
-// A rootCoefficient is c_k = C(2k,k)/4^k in 128 bits.
-type rootCoefficient struct {
-	k int
-	c *bignum.Float
-}
-
-func wide(x float64) *bignum.Float { return new(bignum.Float).SetPrec(128).SetFloat64(x) }
-
-// rootCoefficients has every k up to 256, then those further apart by k/step, and the last.
-func rootCoefficients(step int) []rootCoefficient {
-	out, c, next := []rootCoefficient(nil), wide(1), 0
-	for k := range privacy.MaxSquareRoot {
-		if k > 0 {
-			c.Quo(c.Mul(c, wide(float64(2*k-1))), wide(float64(2*k)))
-		}
-		if k >= next || k == privacy.MaxSquareRoot-1 {
-			out = append(out, rootCoefficient{k, new(bignum.Float).Copy(c)})
-			next = k + 1
-			if k >= 256 {
-				next += k / step
-			}
-		}
-	}
-	return out
-}
-
-// rootError is the greatest relative deviation of Σ w_j x_j^k from these c_k.
-func rootError(decay, weight []float64, want []rootCoefficient) float64 {
-	power := make([][]*bignum.Float, len(decay)) // x_j^(2^i)
-	for j, x := range decay {
-		p := wide(x)
-		for i := 1; i < privacy.MaxSquareRoot; i *= 2 {
-			power[j] = append(power[j], p)
-			p = new(bignum.Float).Mul(p, p)
-		}
-	}
-	worst := 0.0
-	for _, v := range want {
-		sum := wide(0)
-		for j, w := range weight {
-			term := wide(w)
-			for i, p := range power[j] {
-				if v.k>>i&1 > 0 {
-					term.Mul(term, p)
-				}
-			}
-			sum.Add(sum, term)
-		}
-		off, _ := new(bignum.Float).Quo(sum.Sub(sum, v.c), v.c).Float64()
-		worst = max(worst, math.Abs(off))
-	}
-	return worst
-}
-
-// The terms are the square root's coefficients, not those of a matrix near it: to 3·10⁻¹⁶ for every
-// sum that the mechanism may have. With one moved in its 13th digit they are not.
-func TestRootTermsAreTheCoefficients(t *testing.T) {
-	want := rootCoefficients(testneeds.Size(50, 1000))
-	if off := rootError(rootDecay[:], rootWeight[:], want); off > 3e-16 {
-		t.Errorf("a coefficient is off by %.2g of itself", off)
-	}
-	twin := rootWeight
-	twin[40] *= 1 + 1e-13
-	if off := rootError(rootDecay[:], twin[:], want[:400]); off < 3e-16 {
-		t.Errorf("a term moved by 10⁻¹³ of itself: coefficients are off by %.2g only", off)
-	}
-}
 
 // The square root's noise is Cz, by the definition, up to the longest slot; and the slot has no
 // more memory then.
@@ -88,7 +18,7 @@ func TestSquareRootNoise(t *testing.T) {
 	for i := range z {
 		z[i] = r.NormFloat64()
 	}
-	c, s, src := column(privacy.SquareRoot{Sigma: 1, Horizon: n}, n), newSquareRoot(), &given{z}
+	c, s, src := column(privacy.SquareRoot{Sigma: 1, Horizon: n}, n), newStream(privacy.SquareRoot{Sigma: 1, Horizon: privacy.MaxSquareRoot}), &given{z}
 	at, worst := 0, 0.0
 	next := func() {
 		at++
@@ -96,7 +26,7 @@ func TestSquareRootNoise(t *testing.T) {
 			at += at / 4
 		}
 		at = min(at, n)
-		got, err := s.at(uint64(at), src)
+		got, err := s.At(uint64(at), src)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +60,7 @@ func rootLaw(t *testing.T, build func(run int) stream[float64], src func(run int
 	for run := range runs {
 		s, draws := build(run), src(run)
 		for i := range x {
-			y, err := s.at(uint64(i+1), draws)
+			y, err := s.At(uint64(i+1), draws)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,8 +89,8 @@ func rootLaw(t *testing.T, build func(run int) stream[float64], src func(run int
 // again draws its noise anew at each look.
 type again struct{}
 
-func (again) at(t uint64, noise sampler[float64]) (float64, error) {
-	return newSquareRoot().at(t, noise)
+func (again) At(t uint64, noise sampler[float64]) (float64, error) {
+	return newStream(privacy.SquareRoot{Sigma: 1, Horizon: privacy.MaxSquareRoot}).At(t, noise)
 }
 
 // A false alarm has probability below 78·2·10⁻⁹ (six standard errors).
@@ -169,7 +99,9 @@ func TestSquareRootLaw(t *testing.T) {
 	whole := func(run int) sampler[float64] {
 		return fastGaussian{&noise.Key{Seed: 12, Run: run, Role: noise.RoleNoise}.Fast(1)[0], sigma}
 	}
-	fresh := func(int) stream[float64] { return newSquareRoot() }
+	fresh := func(int) stream[float64] {
+		return newStream(privacy.SquareRoot{Sigma: 1, Horizon: privacy.MaxSquareRoot})
+	}
 	if off := rootLaw(t, fresh, whole, sigma, dim, runs); off > limit {
 		t.Errorf("a covariance is off by %.1f standard errors", off)
 	}

@@ -35,7 +35,7 @@ func (c *counter[T]) to(t uint64, none int, noise sampler[T], w int) (T, error) 
 	depth := bits.OnesCount64(t>>shared) - none
 	end := bits.OnesCount64(t) - none
 	for ; depth < end; depth++ {
-		x, err := noise.draw(w)
+		x, err := noise.Draw(w)
 		if err != nil {
 			// Digits of t from the highest down, as many as were drawn, so that what
 			// was drawn is kept.

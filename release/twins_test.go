@@ -135,8 +135,8 @@ func hasNodes(m privacy.Mechanism) bool {
 
 type halved struct{ sampler[float64] }
 
-func (h halved) draw(w int) (float64, error) {
-	x, err := h.sampler.draw(w)
+func (h halved) Draw(w int) (float64, error) {
+	x, err := h.sampler.Draw(w)
 	return x / 2, err
 }
 
@@ -146,8 +146,8 @@ type lateHalved struct {
 	n int
 }
 
-func (h *lateHalved) draw(w int) (float64, error) {
-	x, err := h.sampler.draw(w)
+func (h *lateHalved) Draw(w int) (float64, error) {
+	x, err := h.sampler.Draw(w)
 	if h.n++; h.n > 2 {
 		x /= 2
 	}
@@ -160,10 +160,10 @@ type repeated struct {
 	x           float64
 }
 
-func (r *repeated) draw(w int) (float64, error) {
+func (r *repeated) Draw(w int) (float64, error) {
 	if r.left == 0 {
 		r.left = r.times
-		x, err := r.sampler.draw(1)
+		x, err := r.sampler.Draw(1)
 		if err != nil {
 			return 0, err
 		}

@@ -43,8 +43,7 @@ var ErrNoInterval = errors.New("no interval is known for its releases")
 // sums of fresh rewards, or none at all. A counter's running sums have the same noise in one after
 // the other, and answers to questions are no sums.
 func AdmitIntervals(m privacy.Mechanism) error {
-	switch m.(type) {
-	case privacy.Laplace, privacy.Gaussian, privacy.Exact:
+	if d, ok := privacy.DrawsOf(m); ok && d.Sum && (d.Once || d.Law == "") {
 		return nil
 	}
 	return fmt.Errorf("%w: its mechanism is %s, must be laplace, gaussian or none", ErrNoInterval, m.Kind())

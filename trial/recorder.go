@@ -85,11 +85,12 @@ func (r *recorder) means(lo, hi float64) []Mean {
 // from lo to hi.
 func MeanOf(s interval.Sums, lo, hi float64) Mean {
 	variance := 0.0
-	switch m := s.Noise.(type) {
-	case privacy.Laplace:
-		variance = float64(2 * m.Scale * m.Scale)
-	case privacy.Gaussian:
-		variance = float64(m.Sigma * m.Sigma)
+	switch d, _ := privacy.DrawsOf(s.Noise); {
+	case !d.Sum || !d.Once:
+	case d.Law == privacy.NoiseLaplace:
+		variance = float64(2 * d.Scale * d.Scale)
+	default:
+		variance = float64(d.Scale * d.Scale)
 	}
 	return meanOf(s, float64(s.Releases)*variance, lo, hi)
 }

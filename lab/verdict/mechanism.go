@@ -26,11 +26,8 @@ type Sums struct {
 
 // Running says whether a mechanism is one of running sums: one sum, released after every reward.
 func Running(m privacy.Mechanism) bool {
-	switch m.(type) {
-	case privacy.Tree, privacy.Hybrid, privacy.KAry, privacy.SquareRoot, privacy.BLT, privacy.Sparse:
-		return true
-	}
-	return false
+	d, ok := privacy.DrawsOf(m)
+	return ok && d.Sum && d.Law != "" && !d.Once
 }
 
 // Prepare checks the audit.

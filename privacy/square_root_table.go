@@ -1,4 +1,4 @@
-package release
+package privacy
 
 // rootTerms is a multiple of four.
 const rootTerms = 64
