@@ -10,9 +10,55 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
+// A named mechanism is made for a budget: ε for Laplace noise.
+type named struct {
+	name   string
+	normal bool
+	of     func(b privacy.Budget, epsilon float64, looks int) (privacy.Mechanism, error)
+}
+
+func namedMechanisms() []named {
+	plain := func(of func(epsilon float64, looks int) privacy.Mechanism) func(privacy.Budget, float64,
+		int) (privacy.Mechanism, error) {
+		return func(_ privacy.Budget, epsilon float64, looks int) (privacy.Mechanism, error) {
+			return of(epsilon, looks), nil
+		}
+	}
+	return []named{
+		{"laplace", false, plain(func(e float64, _ int) privacy.Mechanism { return privacy.Laplace{Scale: 1 / e} })},
+		{"gaussian", true, func(b privacy.Budget, _ float64, _ int) (privacy.Mechanism, error) {
+			sigma := privacy.GaussianSigma
+			if a, ok := b.(privacy.Approx); ok {
+				sigma = func(privacy.Budget) (float64, error) { return privacy.AnalyticSigma(a) }
+			}
+			x, err := sigma(b)
+			return privacy.Gaussian{Sigma: x}, err
+		}},
+		{"tree", false, plain(func(e float64, looks int) privacy.Mechanism {
+			return privacy.Tree{Scale: float64(bits.Len(uint(looks))) / e, Horizon: looks}
+		})},
+		{"hybrid", false, plain(func(e float64, _ int) privacy.Mechanism { return privacy.Hybrid{Scale: 2 / e} })},
+		{"kary", false, plain(func(e float64, looks int) privacy.Mechanism { return privacy.NewKAry(e, 3, looks) })},
+		{"sqrt", true, func(b privacy.Budget, _ float64, looks int) (privacy.Mechanism, error) {
+			return privacy.NewSquareRoot(b, looks)
+		}},
+		{"blt", true, func(b privacy.Budget, _ float64, looks int) (privacy.Mechanism, error) {
+			return privacy.NewBLT(b, looks)
+		}},
+		{"sparse", false, plain(func(e float64, _ int) privacy.Mechanism {
+			return privacy.Sparse{Questions: privacy.Questions{Threshold: 3 / e, Query: 6 / e,
+				Statistic: privacy.Centre}, Scale: 3 / e}
+		})},
+	}
+}
+
 // NamedMechanisms are the names that NewMechanism knows.
 func NamedMechanisms() []string {
-	return []string{"laplace", "gaussian", "tree", "hybrid", "kary", "sqrt", "blt", "sparse"}
+	var names []string
+	for _, m := range namedMechanisms() {
+		names = append(names, m.name)
+	}
+	return names
 }
 
 // NewMechanism is the mechanism of this name with the least noise that meets a budget:
@@ -20,7 +66,8 @@ func NamedMechanisms() []string {
 // running sum there are.
 func NewMechanism(name string, b privacy.Budget, looks int) (privacy.Mechanism, error) {
 	names := NamedMechanisms()
-	if !slices.Contains(names, name) {
+	i := slices.Index(names, name)
+	if i < 0 {
 		return nil, fmt.Errorf("mechanism is %q%s, must be one of %s", name,
 			catalog.Hint(name, names), strings.Join(names, ", "))
 	}
@@ -32,35 +79,14 @@ func NewMechanism(name string, b privacy.Budget, looks int) (privacy.Mechanism, 
 		eps = b.Epsilon
 	}
 	_, pure := b.(privacy.Pure)
-	switch normal := name == "gaussian" || name == "sqrt" || name == "blt"; {
-	case normal && pure:
+	m := namedMechanisms()[i]
+	switch {
+	case m.normal && pure:
 		return nil, fmt.Errorf("mechanism %s needs ρ, or ε with δ: no normal noise is ε-DP", name)
-	case !normal && eps == 0:
+	case !m.normal && eps == 0:
 		return nil, fmt.Errorf("mechanism %s needs ε", name)
 	}
-	switch name {
-	case "laplace":
-		return privacy.Laplace{Scale: 1 / eps}, nil
-	case "gaussian":
-		if a, ok := b.(privacy.Approx); ok {
-			sigma, err := privacy.AnalyticSigma(a)
-			return privacy.Gaussian{Sigma: sigma}, err
-		}
-		sigma, err := privacy.GaussianSigma(b)
-		return privacy.Gaussian{Sigma: sigma}, err
-	case "tree":
-		return privacy.Tree{Scale: float64(bits.Len(uint(looks))) / eps, Horizon: looks}, nil
-	case "hybrid":
-		return privacy.Hybrid{Scale: 2 / eps}, nil
-	case "kary":
-		return privacy.NewKAry(eps, 3, looks), nil
-	case "sqrt":
-		return privacy.NewSquareRoot(b, looks)
-	case "blt":
-		return privacy.NewBLT(b, looks)
-	}
-	return privacy.Sparse{Questions: privacy.Questions{Threshold: 3 / eps, Query: 6 / eps,
-		Statistic: privacy.Centre}, Scale: 3 / eps}, nil
+	return m.of(b, eps, looks)
 }
 
 // FaultNames are how faults are called, NoFault first and then as the constants go on.

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -231,13 +232,14 @@ func selfItems(known catalog.Catalog) ([]selfItem, error) {
 }
 
 func selfMechanisms() ([]selfItem, error) {
-	const looks = 16
-	root, err := privacy.NewSquareRoot(privacy.ZCDP{Rho: 0.5}, looks)
-	if err != nil {
-		return nil, err
-	}
-	blt, err := privacy.NewBLT(privacy.ZCDP{Rho: 0.5}, looks)
-	if err != nil {
+	// Noise that is drawn again needs more looks to average over.
+	const looks, many, most = 16, 256, 2048
+	rho := privacy.ZCDP{Rho: 0.5}
+	root, err1 := privacy.NewSquareRoot(rho, looks)
+	wideRoot, err2 := privacy.NewSquareRoot(rho, many)
+	blt, err3 := privacy.NewBLT(rho, looks)
+	wideBLT, err4 := privacy.NewBLT(rho, many)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	var all []selfItem
@@ -246,16 +248,19 @@ func selfMechanisms() ([]selfItem, error) {
 		arms, n, looks int
 		delta          float64
 		real           bool
+		wide           privacy.Mechanism // of running sums: for more looks
+		many           int
 	}{
-		{privacy.Laplace{Scale: 1}, 2, 8, 2, 0, true},
-		{privacy.Gaussian{Sigma: 1}, 2, 8, 2, selfDelta, true},
-		{privacy.Tree{Scale: 5, Horizon: looks}, 1, 1, looks, 0, true},
-		{privacy.Hybrid{Scale: 2}, 1, 1, looks, 0, true},
-		{privacy.NewKAry(1, 3, looks), 1, 1, looks, 0, true},
-		{root, 1, 1, looks, selfDelta, false},
-		{blt, 1, 1, looks, selfDelta, false},
-		{privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6,
-			Statistic: privacy.Centre}, Scale: 3}, 1, 1, looks, 0, true},
+		{m: privacy.Laplace{Scale: 1}, arms: 2, n: 8, looks: 2, real: true},
+		{m: privacy.Gaussian{Sigma: 1}, arms: 2, n: 8, looks: 2, delta: selfDelta, real: true},
+		{privacy.Tree{Scale: 5, Horizon: looks}, 1, 1, looks, 0, true,
+			privacy.Tree{Scale: float64(bits.Len(uint(most))), Horizon: most}, most},
+		{privacy.Hybrid{Scale: 2}, 1, 1, looks, 0, true, privacy.Hybrid{Scale: 2}, most},
+		{privacy.NewKAry(1, 3, looks), 1, 1, looks, 0, true, privacy.NewKAry(1, 3, many), many},
+		{root, 1, 1, looks, selfDelta, false, wideRoot, many},
+		{blt, 1, 1, looks, selfDelta, false, wideBLT, many},
+		{m: privacy.Sparse{Questions: privacy.Questions{Threshold: 3, Query: 6,
+			Statistic: privacy.Centre}, Scale: 3}, arms: 1, n: 1, looks: looks, real: true},
 	} {
 		s, err := MechanismSubject(c.m, c.arms, c.n, c.looks)
 		if err != nil {
@@ -266,35 +271,14 @@ func selfMechanisms() ([]selfItem, error) {
 			all = append(all, of(s.Real(), Releases, c.delta, NoFault, 4, View))
 		}
 		for _, f := range Faults(c.m) {
-			if f == Redrawn { // it needs more looks to average over
-				m, many := c.m, 256
-				if _, ok := m.(privacy.Tree); ok {
-					many = 2048
-				}
-				switch x := m.(type) {
-				case privacy.Tree:
-					x.Scale, x.Horizon = float64(bits.Len(uint(many))), many
-					m = x
-				case privacy.KAry:
-					m = privacy.NewKAry(1, x.Base, many)
-				case privacy.SquareRoot:
-					m, err = privacy.NewSquareRoot(privacy.ZCDP{Rho: 0.5}, many)
-				case privacy.BLT:
-					m, err = privacy.NewBLT(privacy.ZCDP{Rho: 0.5}, many)
-				case privacy.Hybrid:
-					many = 2048
-				}
-				if err != nil {
+			broken, times := s, 1
+			if f == Redrawn {
+				times = 4
+				if broken, err = MechanismSubject(c.wide, c.arms, c.n, c.many); err != nil {
 					return nil, err
 				}
-				wide, err := MechanismSubject(m, c.arms, c.n, many)
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, of(wide, Releases, c.delta, f, 4, View))
-				continue
 			}
-			all = append(all, of(s, Releases, c.delta, f, 1, View))
+			all = append(all, of(broken, Releases, c.delta, f, times, View))
 		}
 	}
 	return all, nil

@@ -7,17 +7,37 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// The counters of DP-UCB, as the choices of its parameter.
-const (
-	treeCounter = iota
-	karyCounter
-	hybridCounter
-	sqrtCounter
-	bltCounter
-)
+// A counter is one that DP-UCB can keep its running sums by.
+type counter struct {
+	name, title, source string // source is "[Sajed 2019, Algorithm 6] on …"
+	normal              bool   // its noise is, for ρ and what follows from it
+	build               func(s Setting, beta float64) (policy.Policy, error)
+}
+
+// counters are the choices of DP-UCB's parameter, the source's own first.
+var counters = []counter{
+	{"tree", "", "", false, pureCounter(policy.NewDPUCB)},
+	{"kary", "k-ary tree", "tree of Andersson, Pagh, Steiner and Torkamani 2025", false,
+		pureCounter(policy.NewDPUCBKAry)},
+	{"hybrid", "hybrid counter", "hybrid counter of Chan, Shi and Song 2010", false,
+		pureCounter(func(arms, horizon int, epsilon, beta float64) (*policy.DPUCB, error) {
+			return policy.NewDPUCBCounter(arms, horizon, privacy.Hybrid{Scale: 2 / epsilon}, beta)
+		})},
+	{"sqrt", "square root", "factorisation of Fichtenberger, Henzinger and Upadhyay 2023", true,
+		calibrated(privacy.NewSquareRoot)},
+	{"blt", "buffered Toeplitz", "factorisation of Dvijotham et al. 2024", true,
+		calibrated(privacy.NewBLT)},
+}
+
+// treeCounter is the first of counters.
+const treeCounter = 0
 
 func counterParam() Param {
-	return Param{Name: "counter", Choices: []string{"tree", "kary", "hybrid", "sqrt", "blt"},
+	var names []string
+	for _, c := range counters {
+		names = append(names, c.name)
+	}
+	return Param{Name: "counter", Choices: names,
 		Proof: Proof{Theorem: "[Sajed 2019, §3.4]", Only: []float64{treeCounter},
 			Beside: "policy.NewDPUCBCounter derives a bound of its own"},
 		Doc: "how running sums are kept: the source's binary tree, the k-ary tree with negative " +
@@ -40,21 +60,12 @@ func varyDPUCB(e *Entry, p Params) {
 	if p["logs"] == 1 {
 		e.Title = "DP-UCB, logarithms to base 2"
 	}
-	switch p["counter"] {
-	case karyCounter:
-		e.Title, e.Regret, e.Source = "DP-UCB, k-ary tree", derived,
-			"[Sajed 2019, Algorithm 6] on the tree of Andersson, Pagh, Steiner and Torkamani 2025"
-	case hybridCounter:
-		e.Title, e.Regret, e.Source = "DP-UCB, hybrid counter", derived,
-			"[Sajed 2019, Algorithm 6] on the hybrid counter of Chan, Shi and Song 2010"
-	case sqrtCounter:
-		e.Title, e.Regret, e.Source = "DP-UCB, square root", derived,
-			"[Sajed 2019, Algorithm 6] on the factorisation of Fichtenberger, Henzinger and Upadhyay 2023"
-	case bltCounter:
-		e.Title, e.Regret, e.Source = "DP-UCB, buffered Toeplitz", derived,
-			"[Sajed 2019, Algorithm 6] on the factorisation of Dvijotham et al. 2024"
+	c := counters[int(p["counter"])]
+	if c.title != "" {
+		e.Title, e.Regret = "DP-UCB, "+c.title, derived
+		e.Source = "[Sajed 2019, Algorithm 6] on the " + c.source
 	}
-	if p["counter"] >= sqrtCounter {
+	if c.normal {
 		e.Budgets = []string{"rho", "epsilon,delta", "alpha,epsilon"}
 		e.Guarantee = "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration"
 	}
@@ -66,36 +77,34 @@ func newDPUCB(s Setting, p Params) (policy.Policy, error) {
 		return nil, fmt.Errorf("policy dp-ucb: logs is base2, which is for counter: tree: other " +
 			"counters have widths of their own")
 	}
-	switch p["counter"] {
-	case sqrtCounter:
-		m, err := privacy.NewSquareRoot(s.Budget, s.Horizon)
-		return onCounter(s, m, err, beta)
-	case bltCounter:
-		m, err := privacy.NewBLT(s.Budget, s.Horizon)
-		return onCounter(s, m, err, beta)
-	}
-	epsilon, err := pure(s.Budget)
-	if err != nil {
-		return nil, err
-	}
-	switch p["counter"] {
-	case karyCounter:
-		return built(policy.NewDPUCBKAry(s.Arms, s.Horizon, epsilon, beta))
-	case hybridCounter:
-		return onCounter(s, privacy.Hybrid{Scale: 2 / epsilon}, nil, beta)
-	}
 	if p["logs"] == 1 {
-		return built(policy.NewDPUCBBase2(s.Arms, s.Horizon, epsilon, beta))
+		return pureCounter(policy.NewDPUCBBase2)(s, beta)
 	}
-	return built(policy.NewDPUCB(s.Arms, s.Horizon, epsilon, beta))
+	return counters[int(p["counter"])].build(s, beta)
 }
 
-// onCounter is DP-UCB on a counter whose calibration gave err.
-func onCounter(s Setting, m privacy.Mechanism, err error, beta float64) (policy.Policy, error) {
-	if err != nil {
-		return nil, fmt.Errorf("policy dp-ucb: %w", err)
+// pureCounter is DP-UCB on a counter for ε.
+func pureCounter(build func(arms, horizon int, epsilon, beta float64) (*policy.DPUCB, error)) func(Setting,
+	float64) (policy.Policy, error) {
+	return func(s Setting, beta float64) (policy.Policy, error) {
+		epsilon, err := pure(s.Budget)
+		if err != nil {
+			return nil, err
+		}
+		return built(build(s.Arms, s.Horizon, epsilon, beta))
 	}
-	return built(policy.NewDPUCBCounter(s.Arms, s.Horizon, m, beta))
+}
+
+// calibrated is DP-UCB on a counter that is made for the budget.
+func calibrated[M privacy.Mechanism](make func(privacy.Budget, int) (M, error)) func(Setting,
+	float64) (policy.Policy, error) {
+	return func(s Setting, beta float64) (policy.Policy, error) {
+		m, err := make(s.Budget, s.Horizon)
+		if err != nil {
+			return nil, fmt.Errorf("policy dp-ucb: %w", err)
+		}
+		return built(policy.NewDPUCBCounter(s.Arms, s.Horizon, m, beta))
+	}
 }
 
 // The counters of DP-UCB without a horizon.
