@@ -144,11 +144,11 @@ func (m *meter) variance(n int) float64 {
 	}
 	for i := len(m.spread); i <= n; i++ {
 		v := 1.0
-		switch mech := m.mech.(type) {
-		case interface{ Variance(int) float64 }:
-			v = mech.Variance(i)
-		case interface{ Nodes(int) int }: // all of one variance
-			v = float64(mech.Nodes(i))
+		switch {
+		case m.draws.Variance != nil:
+			v = m.draws.Variance(i)
+		case m.draws.Weights != nil: // all of one variance
+			v = float64(len(m.draws.Weights(nil, i)))
 		}
 		m.spread = append(m.spread, v)
 	}

@@ -54,8 +54,8 @@ const (
 //
 //	laplace   a Lap_Z(b), b = Num/Den: ε = G/b ([Chowdhury and Zhou 2023, Fact 3]; Theorems 5 and 6)
 //	polya     shares of a Lap_Z(b): the same, as soon as Users honest users have added theirs [Chowdhury and Zhou 2023, Theorem 1]
-//	skellam   a total of variance σ²: the Rényi curve of SkellamRenyi ([Chowdhury and Zhou 2023, Theorem 2] by its Lemma 3); as a ρ, D_2
-//	gaussian  a sum of n shares of variance σ² each: the ρ of GaussianSumZCDP ([Chowdhury and Zhou 2023, Theorem 4] by its Lemma 4); n = 1 if one party adds it all
+//	skellam   a total of variance σ²: the Rényi curve of skellamRenyi ([Chowdhury and Zhou 2023, Theorem 2] by its Lemma 3); as a ρ, D_2
+//	gaussian  a sum of n shares of variance σ² each: the ρ of gaussianSumZCDP ([Chowdhury and Zhou 2023, Theorem 4] by its Lemma 4); n = 1 if one party adds it all
 //
 // Num/Den is b for laplace and polya. For skellam and gaussian it is the variance that each party
 // that adds noise adds: the analyser (central), each user his own (local) or his share (secagg),
@@ -256,9 +256,9 @@ func (m Aggregated) noise() float64 { return float64(m.Num) / float64(m.Den) }
 func (m Aggregated) Bits() int { return bits.Len64(uint64(m.Modulus - 1)) }
 
 // Loss is what a reward loses if Users honest users answer.
-func (m Aggregated) Loss() Loss { return m.LossWith(m.Users) }
+func (m Aggregated) Loss() Loss { return m.lossWith(m.Users) }
 
-// LossWith is what a reward loses if so many honest users answer, himself included: what a broken
+// lossWith is what a reward loses if so many honest users answer, himself included: what a broken
 // promise costs. It is ∞ for none, and Loss for Users or more.
 //
 // With half of the users missing, shares of ε = 0.1 cost 0.96: the noise's weight r is then below
@@ -266,7 +266,7 @@ func (m Aggregated) Loss() Loss { return m.LossWith(m.Users) }
 // has mass f(x) = ∫t^|x| dν(t) for some measure ν on [0,β], as Γ(x+r)/(x!Γ(r)) is the x-th moment
 // of Beta(r,1−r). So f(x)/f(x+G) falls in x ≥ 0, and the largest ratio of all is f(0)/f(G). It is
 // not computed, and the loss is ∞, for G + 20b above 10^8.
-func (m Aggregated) LossWith(honest int) Loss {
+func (m Aggregated) lossWith(honest int) Loss {
 	if m.Validate() != nil || m.Num == 0 || honest < 1 {
 		return InfiniteLoss()
 	}
@@ -286,7 +286,7 @@ func (m Aggregated) LossWith(honest int) Loss {
 	case NoiseSkellam:
 		return skellamLoss(g, x*float64(honest))
 	}
-	rho := GaussianSumZCDP(g, x, honest)
+	rho := gaussianSumZCDP(g, x, honest)
 	return LossOf(ZCDP{rho})
 }
 

@@ -44,8 +44,7 @@ func (m blocks) Loss() Loss {
 
 func (m blocks) nodes(t int) int { return t/m.Width + t%m.Width }
 
-// Variance is that of the noise in the sum of the first t rewards.
-func (m blocks) Variance(t int) float64 { return 2 * m.Scale * m.Scale * float64(m.nodes(t)) }
+func (m blocks) variance(t int) float64 { return 2 * m.Scale * m.Scale * float64(m.nodes(t)) }
 
 // Tail is that of the most nodes: see Tree.Tail.
 func (m blocks) Tail() Tail {

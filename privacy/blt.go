@@ -84,13 +84,13 @@ func (m BLT) sensitivity2() float64 {
 	return 1 + squares(m.Weight[:b], m.Decay[:b], float64(m.Horizon-1))
 }
 
-// Variance is that of the noise in the sum of the first t rewards: Sigma²·Σ_{k<t} b_k², where b are
+// variance is that of the noise in the sum of the first t rewards: Sigma²·Σ_{k<t} b_k², where b are
 // the coefficients of AC⁻¹.
 //
 // With λ for 1/x, the series of C is 1 + Σ_j w_j/(λ−d_j) = Π(λ−r_j)/Π(λ−d_j). Its roots r_j lie one
 // between each two decays and one below all, since it falls from +∞ to −∞ in between. So AC⁻¹ is
 // Π(1−d_j x)/((1−x)Π(1−r_j x)), and b_k = β_0 + Σ_j β_j r_j^k.
-func (m BLT) Variance(t int) float64 {
+func (m BLT) variance(t int) float64 {
 	b := m.buffers()
 	d, w := m.Decay[:b], m.Weight[:b]
 	var beta, root [Buffers + 1]float64
@@ -135,7 +135,7 @@ func (m BLT) Variance(t int) float64 {
 }
 
 // MaxVariance is the largest variance of the noise in a sum, the last one's.
-func (m BLT) MaxVariance() float64 { return m.Variance(m.Horizon) }
+func (m BLT) MaxVariance() float64 { return m.variance(m.Horizon) }
 
 // Tail of the noise in any running sum, by the largest variance.
 func (m BLT) Tail() Tail { return Tail{Sigma: math.Sqrt(m.MaxVariance())} }

@@ -7,7 +7,7 @@ import (
 
 // Clones is local noise amplified by a shuffler: every user sends his message of Inner, of trust
 // local and noise laplace, and the shuffler hides whose is whose. Each message alone is ε0-DP, and
-// all of them are (ε,Delta)-DP with the ε of ClonesEpsilon for n = Users honest users that answer.
+// all of them are (ε,Delta)-DP with the ε of clonesEpsilon for n = Users honest users that answer.
 // It is charged for (ε,Delta), and what is known of ε0 is not added to it.
 type Clones struct {
 	Inner Aggregated
@@ -45,7 +45,7 @@ func (m Clones) Loss() Loss {
 	if math.IsInf(e0, 1) {
 		return InfiniteLoss()
 	}
-	return approxLoss(ClonesEpsilon(m.Inner.Users, e0, m.Delta), m.Delta)
+	return approxLoss(clonesEpsilon(m.Inner.Users, e0, m.Delta), m.Delta)
 }
 
 // Tail is Inner's.
@@ -197,10 +197,10 @@ func upperTail(c, x float64) (f, tail float64) {
 // cases against 40 digits.
 const clonesRounding = 1e-11
 
-// ClonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above: to 13 digits
+// clonesEpsilon is the least ε ≤ ε0 for which ClonesDelta is at most δ, from above: to 13 digits
 // for a δ that is lower by 10⁻¹¹ of it. For n = 10^5, ε0 = 4, δ = 10^-6 it is 0.118153; with
 // e^{−ε0} clones a report it was 0.169770, and closed forms of that give 0.53 and more.
-func ClonesEpsilon(n int, epsilon0, delta float64) float64 {
+func clonesEpsilon(n int, epsilon0, delta float64) float64 {
 	if !(delta > 0) || !(epsilon0 >= 0) || n < 1 {
 		return math.Inf(1)
 	}

@@ -135,7 +135,7 @@ func TestClonesSearchesAreTight(t *testing.T) {
 		epsilon0, delta float64
 	}{{1, 1, 1e-6}, {1, 0.5, 0.1}, {10, 0.001, 1e-9}, {1000, 0.01, 1e-4}, {1000, 3, 1e-6},
 		{20_000, 0.1, 1e-12}} {
-		e := ClonesEpsilon(c.n, c.epsilon0, c.delta)
+		e := clonesEpsilon(c.n, c.epsilon0, c.delta)
 		if d := ClonesDelta(c.n, c.epsilon0, e); !(d <= c.delta) {
 			t.Errorf("%+v: δ(%v) = %v", c, e, d)
 		}
@@ -164,7 +164,7 @@ func TestClonesSearchesAreTight(t *testing.T) {
 	if want := math.Log((math.E + 0.01) / 0.99); err != nil || math.Abs(e0-want) > 1e-9 {
 		t.Errorf("alone: %v, %v, want %v", e0, err, want)
 	}
-	if e := ClonesEpsilon(10, 0, 0.1); e != 0 {
+	if e := clonesEpsilon(10, 0, 0.1); e != 0 {
 		t.Errorf("0-DP reports cost %v", e)
 	}
 }

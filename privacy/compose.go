@@ -87,7 +87,7 @@ func guarantee(what string, b Budget) (Budget, error) {
 //
 //	(√(2k log(1/slack))·ε + kε(e^ε − 1), kδ + slack).
 //
-// For few events, or a large ε, the simple sum kε is smaller: see Repeated.
+// For few events, or a large ε, the simple sum kε is smaller: see repeated.
 func Advanced(each Approx, k int, slack float64) (Approx, error) {
 	const what = "advanced composition"
 	if k < 1 {
@@ -112,9 +112,9 @@ func Advanced(each Approx, k int, slack float64) (Approx, error) {
 	return out, nil
 }
 
-// Repeated is the guarantee of k adaptive events at a total δ of delta: the better of simple and
+// repeated is the guarantee of k adaptive events at a total δ of delta: the better of simple and
 // advanced composition. Each may have δ = 0.
-func Repeated(each Approx, k int, delta float64) (Approx, error) {
+func repeated(each Approx, k int, delta float64) (Approx, error) {
 	const what = "composition"
 	if k < 1 {
 		return Approx{}, fmt.Errorf("%s: k is %d, must be at least 1", what, k)

@@ -10,16 +10,16 @@ import (
 // converts to an infinite one. Each is non-decreasing in what is spent and, where there is a δ,
 // non-increasing in δ. They are rounded up: see guard.
 
-// PureToZCDP is a ρ such that every ε-DP mechanism is ρ-zCDP: min(ε²/2, ε). The first is [Azize
+// pureToZCDP is a ρ such that every ε-DP mechanism is ρ-zCDP: min(ε²/2, ε). The first is [Azize
 // 2024, Proposition 2.6] (Bun and Steinke 2016, Proposition 1.4); the second, smaller for ε > 2, is
 // D_α ≤ D_∞ ≤ ε ≤ εα.
-func PureToZCDP(epsilon float64) float64 { return min(mulUp(epsilon, epsilon)/2, epsilon) }
+func pureToZCDP(epsilon float64) float64 { return min(mulUp(epsilon, epsilon)/2, epsilon) }
 
-// PureToRenyi is the Rényi divergence of order α > 1 that no ε-DP mechanism exceeds. Randomised
+// pureToRenyi is the Rényi divergence of order α > 1 that no ε-DP mechanism exceeds. Randomised
 // response attains it, and every ε-DP pair of laws is a post-processing of randomised response
 // (Kairouz, Oh and Viswanath 2015), so it is the best possible: log[(e^{αε} + e^{(1−α)ε})/(1 +
 // e^ε)]/(α−1). It is at most αε²/2 [Chowdhury and Zhou 2023, Lemma 10] and at most ε.
-func PureToRenyi(epsilon, alpha float64) float64 {
+func pureToRenyi(epsilon, alpha float64) float64 {
 	bound := min(mulUp(alpha, mulUp(epsilon, epsilon))/2, epsilon)
 	// the difference of logarithms below would lose its digits, and the bound is right to ε²/4
 	if epsilon < 0.01 {
@@ -33,9 +33,9 @@ func PureToRenyi(epsilon, alpha float64) float64 {
 // ulps bounds the relative rounding of a term that was computed by a few operations.
 const ulps = 2e-15
 
-// LaplaceRenyi is the Rényi divergence of order α > 1 between Lap(b) and Lap(b) shifted by 1, for x
+// laplaceShiftRenyi is the Rényi divergence of order α > 1 between Lap(b) and Lap(b) shifted by 1, for x
 // = 1/b (Mironov 2017, Proposition 6): log[α/(2α−1)·e^{(α−1)x} + (α−1)/(2α−1)·e^{−αx}]/(α−1).
-func LaplaceRenyi(x, alpha float64) float64 {
+func laplaceShiftRenyi(x, alpha float64) float64 {
 	return laplaceRenyi(x, alpha/(2*alpha-1), (alpha-1)/(2*alpha-1), alpha)
 }
 
@@ -61,10 +61,10 @@ func laplaceRenyi(x, w, v, alpha float64) float64 {
 	return min(bound, exact)
 }
 
-// PureToApprox is the smallest ε' such that every ε-DP mechanism is (ε',δ)-DP: e^{ε'} = e^ε − δ(1
+// pureToApprox is the smallest ε' such that every ε-DP mechanism is (ε',δ)-DP: e^{ε'} = e^ε − δ(1
 // + e^ε), again by randomised response (Kairouz, Oh and Viswanath 2015). It is 0 where δ alone
 // covers the difference.
-func PureToApprox(epsilon, delta float64) float64 {
+func pureToApprox(epsilon, delta float64) float64 {
 	if math.IsInf(epsilon, 1) {
 		return epsilon
 	}
@@ -75,10 +75,10 @@ func PureToApprox(epsilon, delta float64) float64 {
 	return max(0, epsilon+math.Log1p(-lost)+float64(3e-16*(epsilon+lost/(1-lost))))
 }
 
-// ZCDPToApprox is the closed form ρ + 2√(ρ log(1/δ)): a ρ-zCDP mechanism is (ε,δ)-DP for this
+// zcdpToApprox is the closed form ρ + 2√(ρ log(1/δ)): a ρ-zCDP mechanism is (ε,δ)-DP for this
 // ε ([Azize 2024, Proposition 2.6]; Bun and Steinke 2016, Proposition 1.3). ZCDPToApproxTight
 // is never larger.
-func ZCDPToApprox(rho, delta float64) float64 {
+func zcdpToApprox(rho, delta float64) float64 {
 	return raised(rho+2*math.Sqrt(float64(rho*-math.Log(delta))), guard)
 }
 
@@ -118,9 +118,9 @@ func ZCDPToApproxTight(rho, delta float64) float64 {
 	}
 	alpha := 1 + math.Exp(lo)
 	if !(alpha > 1) || math.IsInf(alpha, 1) {
-		return ZCDPToApprox(rho, delta)
+		return zcdpToApprox(rho, delta)
 	}
-	return min(RenyiToApprox(alpha, float64(rho*alpha), delta), ZCDPToApprox(rho, delta))
+	return min(RenyiToApprox(alpha, float64(rho*alpha), delta), zcdpToApprox(rho, delta))
 }
 
 // RenyiToApprox is the ε' at δ of an (α,ε)-RDP mechanism: ε + log(1/(αδ))/(α−1) + log(1−1/α), or 0

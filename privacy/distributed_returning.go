@@ -50,12 +50,12 @@ func returns(batches int) error {
 	return nil
 }
 
-// ReturningSigma is the standard deviation, in rewards, of normal noise in each batch, such that
+// returningSigma is the standard deviation, in rewards, of normal noise in each batch, such that
 // users who take part in so many lose (ε,δ) in all: by concentrated losses, ρ/Batches a batch with
 // ρ from [Chowdhury and Zhou 2023, Lemma 10], and by advanced composition, PerBatch's share a
 // batch. [Chowdhury and Zhou 2023]'s (14) and (15) compare their squares, O(B·log(1/δ)·log(B/δ)/ε²)
 // against O(B·log(1/δ)/ε²). For (1, 10^-6) and 1000 batches they are 143 and 1527.
-func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, err error) {
+func returningSigma(total Approx, batches int) (concentrated, advanced float64, err error) {
 	if err := errors.Join(returns(batches), total.Validate()); err != nil {
 		return 0, 0, fmt.Errorf("returning users: %w", err)
 	}
@@ -71,13 +71,13 @@ func ReturningSigma(total Approx, batches int) (concentrated, advanced float64, 
 	if advanced, err = AnalyticSigma(a); err != nil {
 		return 0, 0, err
 	}
-	rho := ApproxToZCDP(total)
+	rho := approxToZCDP(total)
 	return math.Sqrt(float64(batches) / (2 * rho)), advanced, nil
 }
 
-// ApproxToZCDP is the largest ρ, from below, for which [Chowdhury and Zhou 2023, Lemma 10] gives
+// approxToZCDP is the largest ρ, from below, for which [Chowdhury and Zhou 2023, Lemma 10] gives
 // every ρ-zCDP mechanism (ε,δ)-DP: ZCDPToApproxTight's inverse.
-func ApproxToZCDP(b Approx) float64 {
+func approxToZCDP(b Approx) float64 {
 	lo, hi := 0.0, b.Epsilon
 	for ZCDPToApproxTight(hi, b.Delta) <= b.Epsilon && hi <= math.MaxFloat64/4 {
 		lo, hi = hi, 2*hi

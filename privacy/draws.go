@@ -16,9 +16,11 @@ type Draws struct {
 	Segments bool
 	Float    func() Stream[float64]
 	Whole    func() Stream[int64]
-	Most     int                         // draws in a sum of a Stream, 0 where their number does not matter
-	Heaviest func(t int) int             // the largest weight of a draw in sums of up to t rewards; nil for 1
-	Weights  func(to []int, t int) []int // those of the Laplace draws in the sum of the first t rewards
+	Most     int             // draws in a sum of a Stream, 0 where their number does not matter
+	Heaviest func(t int) int // the largest weight of a draw in sums of up to t rewards; nil for 1
+	// Variance is that of the noise in the sum of the first t rewards, nil where each has one draw.
+	Variance func(t int) float64
+	Weights  func(to []int, t int) []int // those of the draws that it is a sum of
 
 	// What an auditor who knows all releases up to the sum of the first t sees for the first time:
 	// either sums of the rewards after some, each with one draw, or Cx + z for a matrix C with the
@@ -50,6 +52,9 @@ func DrawsOf(m Mechanism) (Draws, bool) {
 	}
 	d := of.draws()
 	d.Sum = m.facts().sum
+	if v, ok := m.(interface{ variance(t int) float64 }); ok {
+		d.Variance = v.variance
+	}
 	return d, true
 }
 

@@ -108,7 +108,7 @@ func TestFieldsTakeTheirEdges(t *testing.T) {
 	}{
 		{"epsilon", Pure{big}.Validate(), true}, {"epsilon", Pure{math.Inf(1)}.Validate(), false},
 		{"alpha", Renyi{big, 1}.Validate(), true}, {"alpha", Renyi{math.Inf(1), 1}.Validate(), false},
-		{"base", KAry{1, MaxBase, 10}.Validate(), true}, {"base", KAry{1, MaxBase + 2,
+		{"base", KAry{1, maxBase, 10}.Validate(), true}, {"base", KAry{1, maxBase + 2,
 			10}.Validate(), false},
 		{"horizon", checkHorizon("x", 9, 9), true}, {"horizon", checkHorizon("x", 10, 9), false},
 		{"horizon", checkHorizon("x", 1, 9), true}, {"horizon", checkHorizon("x", 0, 9), false},
@@ -141,7 +141,7 @@ func TestFieldsTakeTheirEdges(t *testing.T) {
 		feature         float64
 		ok              bool
 	}{
-		{MaxActions, maxPlayed, maxFeature, true}, {MaxActions + 1, 1, 1, false}, {1,
+		{maxActions, maxPlayed, maxFeature, true}, {maxActions + 1, 1, 1, false}, {1,
 			maxPlayed + 1, 1, false},
 		{1, 1, math.Nextafter(maxFeature, math.Inf(1)), false}, {1, 1, -maxFeature, true},
 	} {
@@ -178,7 +178,7 @@ func TestCompositionTakesDeltaZero(t *testing.T) {
 			t.Errorf("δ = %v is taken", delta)
 		}
 	}
-	if _, err := Repeated(Approx{0.1, 0.25}, 3, 0.5); err == nil || !strings.Contains(err.Error(), "0.75") {
+	if _, err := repeated(Approx{0.1, 0.25}, 3, 0.5); err == nil || !strings.Contains(err.Error(), "0.75") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Group(Renyi{4, 1}, 3); err == nil || !strings.Contains(err.Error(), "at least 8") {
@@ -204,7 +204,7 @@ func TestNoiseNormsByHand(t *testing.T) {
 	near("hi", b.Hi, 0.5*(n+2+u)*(n+2+u))
 	near("cross", b.Cross, 0.5*(n+u)*(2+u))
 	m := KAry{Scale: 3, Base: 5, Horizon: 12}
-	near("kary", m.Variance(7), 2*9*3) // 7 = 5 + 2: three nodes
+	near("kary", m.variance(7), 2*9*3) // 7 = 5 + 2: three nodes
 	near("kary tail", m.Tail().Sigma, 3*math.Sqrt(2*float64(m.MaxNodes())))
 	near("kary tail", m.Tail().H, 3)
 }
@@ -338,7 +338,7 @@ func TestKAryAgainstItsSums(t *testing.T) {
 		for horizon := 1; horizon <= 700; horizon++ {
 			m := KAry{Scale: 3, Base: base, Horizon: horizon}
 			most = max(most, m.Nodes(horizon))
-			total += m.Variance(horizon)
+			total += m.variance(horizon)
 			if got := m.MaxNodes(); got != most {
 				t.Fatalf("%v: at most %d nodes, its sums have %d", m, got, most)
 			}
@@ -357,7 +357,7 @@ func TestPricesAwayFromOne(t *testing.T) {
 		t.Errorf("%v of %d levels", k, k.Levels())
 	}
 	for sigma, ok := range map[float64]bool{1024: true, math.Nextafter(1024, 2000): false} {
-		if _, err := SplitMixShares(sigma, 1000, 1000); (err == nil) != ok {
+		if _, err := splitMixShares(sigma, 1000, 1000); (err == nil) != ok {
 			t.Errorf("σ = %v: %v", sigma, err)
 		}
 	}
@@ -377,11 +377,11 @@ func TestPricesAwayFromOne(t *testing.T) {
 		n        int
 		want     float64
 	}{{0.1, 1, 5}, {0.125, 1, 4}, {0.125, 2, math.Inf(1)}} {
-		if got := GaussianSumZCDP(1, c.variance, c.n); !(got >= c.want && got <= c.want*(1+1e-12)) {
+		if got := gaussianSumZCDP(1, c.variance, c.n); !(got >= c.want && got <= c.want*(1+1e-12)) {
 			t.Errorf("%+v: ρ = %v", c, got)
 		}
 	}
-	if math.IsInf(GaussianSumZCDP(1, 0.25, 2), 1) {
+	if math.IsInf(gaussianSumZCDP(1, 0.25, 2), 1) {
 		t.Error("the lemma holds for a variance of ¼")
 	}
 	for _, b := range []Approx{{1, 1e-6}, {0.1, 1e-9}, {5, 0.01}} {
@@ -394,7 +394,7 @@ func TestPricesAwayFromOne(t *testing.T) {
 		}
 	}
 	// Beyond the doubles the best order is 1, and the closed form stands.
-	if got, want := ZCDPToApproxTight(1e40, 1e-6), ZCDPToApprox(1e40, 1e-6); got != want {
+	if got, want := ZCDPToApproxTight(1e40, 1e-6), zcdpToApprox(1e40, 1e-6); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if got := GaussianEpsilon(1, 0); !math.IsInf(got, 1) {

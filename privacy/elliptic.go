@@ -45,8 +45,8 @@ type shape struct {
 	coordinates, basis [][]float64
 }
 
-// MaxActions is the largest number of actions of a set.
-const MaxActions = 1 << 20
+// maxActions is the largest number of actions of a set.
+const maxActions = 1 << 20
 
 // maxFeature keeps squares of features and sums of them finite.
 const maxFeature = 1e100
@@ -93,9 +93,9 @@ var errNoShape = errors.New("mechanism elliptic: it has no actions: make it with
 // this many, and finds g².
 func newShape(actions int, played []int, rows [][]float64, count func(i int) int) (*shape, error) {
 	switch {
-	case actions > MaxActions:
+	case actions > maxActions:
 		return nil, fmt.Errorf("mechanism elliptic: the number of actions is %d, must be at "+
-			"most %d", actions, MaxActions)
+			"most %d", actions, maxActions)
 	case len(rows) == 0:
 		return nil, errors.New("mechanism elliptic: all counts are 0: at least one must be positive")
 	case len(rows[0]) == 0:
@@ -274,16 +274,16 @@ func (m Elliptic) Rank() int {
 	return m.e.shape.rank
 }
 
-// Dim is d, how many coordinates a release has.
-func (m Elliptic) Dim() int {
+// dimension is d, how many coordinates a release has.
+func (m Elliptic) dimension() int {
 	if m.e == nil {
 		return 0
 	}
 	return m.e.shape.dim
 }
 
-// Actions is how many actions the set has, counted or not.
-func (m Elliptic) Actions() int {
+// size is how many actions the set has, counted or not.
+func (m Elliptic) size() int {
 	if m.e == nil {
 		return 0
 	}
@@ -292,7 +292,7 @@ func (m Elliptic) Actions() int {
 
 // Count is how many rewards of an action a slot may have.
 func (m Elliptic) Count(action int) int {
-	if action < 0 || action >= m.Actions() {
+	if action < 0 || action >= m.size() {
 		return 0
 	}
 	return m.e.shape.counts[action]
@@ -305,9 +305,9 @@ func (m Elliptic) Covers(actions [][]float64, n []int) error {
 	switch {
 	case m.e == nil:
 		return errNoShape
-	case len(actions) != m.Actions() || len(n) != m.Actions():
+	case len(actions) != m.size() || len(n) != m.size():
 		return fmt.Errorf("mechanism elliptic: it is for %d actions, and there are %d, "+
-			"must be as many", m.Actions(), len(actions))
+			"must be as many", m.size(), len(actions))
 	}
 	s := m.e.shape
 	for i, k := range n {
@@ -331,7 +331,7 @@ func (m Elliptic) Covers(actions [][]float64, n []int) error {
 
 // V is Σ n_a·aaᵀ.
 func (m Elliptic) V() [][]float64 {
-	d := m.Dim()
+	d := m.dimension()
 	v := make([][]float64, d)
 	all := make([]float64, d*d)
 	for j := range v {

@@ -203,6 +203,6 @@ func ZCDPWithin(b Approx) (ZCDP, error) {
 	if err := b.Validate(); err != nil {
 		return ZCDP{}, err
 	}
-	out := ZCDP{ApproxToZCDP(b)}
+	out := ZCDP{approxToZCDP(b)}
 	return out, out.Validate()
 }

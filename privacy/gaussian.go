@@ -63,7 +63,7 @@ func GaussianSigma(b Budget) (float64, error) {
 		return 1 / b.Mu, nil
 	case Approx:
 		if b.Epsilon < 1 {
-			return ClassicSigma(b)
+			return classicSigma(b)
 		}
 		return AnalyticSigma(b)
 	}
@@ -71,10 +71,10 @@ func GaussianSigma(b Budget) (float64, error) {
 		"rho, or epsilon and delta, or alpha and epsilon, or mu", b)
 }
 
-// ClassicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 ([Azize
+// classicSigma is √(2 log(1.25/δ))/ε, the σ of the sources for (ε,δ)-DP at sensitivity 1 ([Azize
 // 2024, Theorem 2.14]; Dwork and Roth 2014, Theorem A.1). The theorem holds for ε < 1 only, and
 // fails for large ε: outside it is an error.
-func ClassicSigma(b Approx) (float64, error) {
+func classicSigma(b Approx) (float64, error) {
 	if err := b.Validate(); err != nil {
 		return 0, fmt.Errorf("classic Gaussian calibration: %w", err)
 	}
@@ -203,7 +203,7 @@ func GaussianEpsilon(mu, delta float64) float64 {
 	if GaussianDelta(0, mu) <= delta {
 		return 0
 	}
-	hi := ZCDPToApprox(float64(mu*mu)/2, delta)
+	hi := zcdpToApprox(float64(mu*mu)/2, delta)
 	if math.IsInf(hi, 1) {
 		return hi
 	}

@@ -21,34 +21,35 @@ func (m GaussianVectorTree) Validate() error {
 	return treeShape(m.Kind(), "sigma", m.Sigma, m.Horizon)
 }
 
-// Levels is the number of nodes that a reward is in: ⌊log₂ Horizon⌋+1.
-func (m GaussianVectorTree) Levels() int { return bits.Len(uint(m.Horizon)) }
+// levels is the number of nodes that a reward is in: ⌊log₂ Horizon⌋+1.
+func (m GaussianVectorTree) levels() int { return bits.Len(uint(m.Horizon)) }
 
 // Loss is that of Gaussian releases of all levels, each at sensitivity 2.
 func (m GaussianVectorTree) Loss() Loss {
 	if m.Validate() != nil {
 		return InfiniteLoss()
 	}
-	return gaussianLoss(divUp(4*float64(m.Levels()), squareDown(m.Sigma)))
+	return gaussianLoss(divUp(4*float64(m.levels()), squareDown(m.Sigma)))
 }
 
-// Nodes is how many nodes the sum of the first t rewards is made of.
-func (m GaussianVectorTree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
+// nodes is how many nodes the sum of the first t rewards is made of.
+func (m GaussianVectorTree) nodes(t int) int { return bits.OnesCount(uint(t)) }
 
 // NoiseNorm bounds the length of the noise in the sum of the first t vectors of dim coordinates: it
 // is longer with probability at most e^{−x}.
 func (m GaussianVectorTree) NoiseNorm(dim, t int, x float64) float64 {
-	return m.Sigma * math.Sqrt(float64(m.Nodes(t))) * (math.Sqrt(float64(dim)) + math.Sqrt(2*x))
+	return m.Sigma * math.Sqrt(float64(m.nodes(t))) * (math.Sqrt(float64(dim)) + math.Sqrt(2*x))
 }
 
 // NewGaussianVectorTree meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.
 func NewGaussianVectorTree(b Budget, horizon int) (GaussianVectorTree, error) {
-	m, err := NewGramTree(b, horizon) // the same number: see Loss
+	m, err := newGramTree(b, horizon) // the same number: see Loss
 	return GaussianVectorTree{Sigma: m.Sigma, Horizon: m.Horizon}, err
 }
 
 func (m GaussianVectorTree) draws() Draws {
-	return Draws{Law: NoiseGaussian, Scale: m.Sigma, Shows: lastNode}
+	return Draws{Law: NoiseGaussian, Scale: m.Sigma, Shows: lastNode,
+		Weights: func(to []int, t int) []int { return ones(to, m.nodes(t)) }}
 }
 
 func (m GaussianVectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }

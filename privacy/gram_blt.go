@@ -31,8 +31,8 @@ func (m GramBLT) Loss() Loss {
 	return gaussianLoss(divUp(raised(4*m.Counter.sensitivity2(), many), squareDown(m.Counter.Sigma)))
 }
 
-// Variance is that of the noise in an entry off the diagonal after t records, half of that on it.
-func (m GramBLT) Variance(t int) float64 { return m.Counter.Variance(t) }
+// variance is that of the noise in an entry off the diagonal after t records, half of that on it.
+func (m GramBLT) variance(t int) float64 { return m.Counter.variance(t) }
 
 // Band is by the largest variance, that of the last record: the noise in a running sum at any time
 // is one normal matrix.

@@ -53,12 +53,12 @@ func (m GramTree) Loss() Loss {
 	return gaussianLoss(divUp(4*float64(m.Levels()), squareDown(m.Sigma)))
 }
 
-// Nodes is how many nodes the sum of the first t records is made of, whole leaves.
-func (m GramTree) Nodes(t int) int { return bits.OnesCount(uint(m.Leaves(t))) }
+// nodes is how many nodes the sum of the first t records is made of, whole leaves.
+func (m GramTree) nodes(t int) int { return bits.OnesCount(uint(m.Leaves(t))) }
 
 // Band is that of one normal matrix whose σ² is that of all nodes together: see normalBand.
 func (m GramTree) Band(dim, t int, x float64) Band {
-	return normalBand(dim, m.Sigma*math.Sqrt(float64(m.Nodes(t))), x)
+	return normalBand(dim, m.Sigma*math.Sqrt(float64(m.nodes(t))), x)
 }
 
 // GridSensitivity is by how much the Gram matrix of vectors in ℝ^dim moves in the Frobenius norm
@@ -104,7 +104,7 @@ func (m GramTree) GridBand(dim, t int, x, step float64) Band {
 	if m.Sigma > 0 {
 		more := m.GridSensitivity(dim, step) / (2 * math.Sqrt2)
 		s := max(float64(m.Sigma*more), leastOnGrid*step) + float64(moreOnGrid*step)
-		b = normalBand(dim, math.Hypot(s, 4*step)*math.Sqrt(float64(m.Nodes(t))), x)
+		b = normalBand(dim, math.Hypot(s, 4*step)*math.Sqrt(float64(m.nodes(t))), x)
 	}
 	off := float64(float64(t)*step) * (0.5 + 1e-9)
 	b.Lo -= float64(float64(dim) * off)
@@ -113,10 +113,10 @@ func (m GramTree) GridBand(dim, t int, x, step float64) Band {
 	return b
 }
 
-// NewGramTree meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.
-func NewGramTree(b Budget, horizon int) (GramTree, error) { return NewGramLeaves(b, horizon, 0) }
+// newGramTree meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.
+func newGramTree(b Budget, horizon int) (GramTree, error) { return NewGramLeaves(b, horizon, 0) }
 
-// NewGramLeaves is NewGramTree with leaves of so many records each.
+// NewGramLeaves is newGramTree with leaves of so many records each.
 func NewGramLeaves(b Budget, horizon, leaf int) (GramTree, error) {
 	m := GramTree{Horizon: horizon, Leaf: leaf}
 	if err := m.Validate(); err != nil {
@@ -131,10 +131,12 @@ func NewGramLeaves(b Budget, horizon, leaf int) (GramTree, error) {
 }
 
 func (m GramTree) draws() Draws {
-	return Draws{Law: NoiseGaussian, Scale: m.Sigma, Shows: func(to []Shown, t int) []Shown {
-		leaves := m.Leaves(t)
-		return append(to, Shown{(leaves - leaves&-leaves) * max(1, m.Leaf), 1})
-	}}
+	return Draws{Law: NoiseGaussian, Scale: m.Sigma,
+		Weights: func(to []int, t int) []int { return ones(to, m.nodes(t)) },
+		Shows: func(to []Shown, t int) []Shown {
+			leaves := m.Leaves(t)
+			return append(to, Shown{(leaves - leaves&-leaves) * max(1, m.Leaf), 1})
+		}}
 }
 
 func (m GramTree) facts() facts { return facts{vector: true, longest: m.Horizon, leaf: m.Leaf} }

@@ -71,8 +71,8 @@ func (m GramWishart) Validate() error {
 	return err
 }
 
-// Levels is the number of nodes that a record is in: ⌊log₂ Horizon⌋+1.
-func (m GramWishart) Levels() int { return bits.Len(uint(m.Horizon)) }
+// levels is the number of nodes that a record is in: ⌊log₂ Horizon⌋+1.
+func (m GramWishart) levels() int { return bits.Len(uint(m.Horizon)) }
 
 // Loss is (ε,Delta)-DP of all nodes that a record is in: see GramWishart.
 func (m GramWishart) Loss() Loss {
@@ -88,7 +88,7 @@ func (m GramWishart) Loss() Loss {
 
 // epsilon is the ε at Delta, +Inf if there is none.
 func (m GramWishart) epsilon() float64 {
-	levels, b := float64(m.Levels()), 2/m.Scale
+	levels, b := float64(m.levels()), 2/m.Scale
 	n := float64(m.Degrees - m.Dim) // of χ: ν+2
 	below := func(x float64) float64 { return levels * chiSquareBelow(n, x) }
 	lo, hi := 0.0, n
@@ -256,7 +256,7 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 		return GramWishart{}, err
 	}
 	lo, hi := dim+2, maxDegrees
-	for next := float64(dim) + 4*float64(m.Levels())*float64(sigma*sigma); hi-lo > 1; {
+	for next := float64(dim) + 4*float64(m.levels())*float64(sigma*sigma); hi-lo > 1; {
 		m.Degrees = int(min(max(next, float64(lo+1)), float64(hi-1)))
 		e := m.epsilon()
 		if e <= approx.Epsilon {
@@ -278,15 +278,15 @@ func NewGramWishart(b Budget, dim, horizon int) (GramWishart, error) {
 	return m, nil
 }
 
-// Nodes is how many nodes the sum of the first t records is made of.
-func (m GramWishart) Nodes(t int) int { return bits.OnesCount(uint(t)) }
+// nodes is how many nodes the sum of the first t records is made of.
+func (m GramWishart) nodes(t int) int { return bits.OnesCount(uint(t)) }
 
 // Band is that of Scale·XᵀX, where X has n = Nodes·Degrees rows of independent normals: the
 // singular values of its d columns are between √n ± (√d + √(2x)), each bound failing with
 // probability at most e^{−x} (Davidson and Szarek 2001, Theorem II.13). The column is Scale·Xᵀy,
 // with y ~ N(0,I_n) independent of X: given y it is N(0,‖y‖²I_d).
 func (m GramWishart) Band(dim, t int, x float64) Band {
-	nodes := m.Nodes(t)
+	nodes := m.nodes(t)
 	if nodes == 0 {
 		return Band{}
 	}
@@ -298,7 +298,8 @@ func (m GramWishart) Band(dim, t int, x float64) Band {
 
 // Nodes are nearly normal: their order is what an auditor can tell.
 func (m GramWishart) draws() Draws {
-	return Draws{Law: NoiseGaussian, Scale: math.Sqrt(float64(m.Degrees)) * m.Scale, Shows: lastNode}
+	return Draws{Law: NoiseGaussian, Scale: math.Sqrt(float64(m.Degrees)) * m.Scale, Shows: lastNode,
+		Weights: func(to []int, t int) []int { return ones(to, m.nodes(t)) }}
 }
 
 func (m GramWishart) facts() facts { return facts{vector: true, longest: m.Horizon} }

@@ -86,18 +86,18 @@ func TestConversionsAreGuarded(t *testing.T) {
 
 		ee := expOf(e)
 		if rest := lessOf(ee, timesOf(d, sumOf(one, ee))); rest.Sign() > 0 {
-			check("PureToApprox", PureToApprox(epsilon, delta), logOf(rest), 10*epsilon/(1-delta), epsilon, delta)
+			check("PureToApprox", pureToApprox(epsilon, delta), logOf(rest), 10*epsilon/(1-delta), epsilon, delta)
 		}
 
 		top := sumOf(expOf(timesOf(a, e)), expOf(timesOf(lessOf(one, a), e)))
 		want = overOf(logOf(overOf(top, sumOf(one, ee))), less)
 		size = epsilon + 2*math.Ln2/(alpha-1)
-		check("PureToRenyi", PureToRenyi(epsilon, alpha), want, size, epsilon, alpha)
+		check("PureToRenyi", pureToRenyi(epsilon, alpha), want, size, epsilon, alpha)
 
 		two := sumOf(a, less) // 2α−1
 		top = sumOf(overOf(timesOf(a, expOf(timesOf(less, e))), two),
 			overOf(timesOf(less, expOf(digits(0).Neg(timesOf(a, e)))), two))
 		size = epsilon + 2/(alpha-1)
-		check("LaplaceRenyi", LaplaceRenyi(epsilon, alpha), overOf(logOf(top), less), size, epsilon, alpha)
+		check("LaplaceRenyi", laplaceShiftRenyi(epsilon, alpha), overOf(logOf(top), less), size, epsilon, alpha)
 	}
 }

@@ -27,8 +27,8 @@ func (m Hybrid) Loss() Loss {
 	return l
 }
 
-// Variance is that of the noise in the sum of the first t rewards.
-func (m Hybrid) Variance(t int) float64 {
+// variance is that of the noise in the sum of the first t rewards.
+func (m Hybrid) variance(t int) float64 {
 	u := uint(t) + 1
 	k := bits.Len(u) - 1 // finished segments
 	nodes := (k + 1) * (k + 1) * (bits.OnesCount(u) - 1)

@@ -27,17 +27,17 @@ type KAry struct {
 	Horizon int
 }
 
-// MaxBase is the largest base of KAry.
-const MaxBase = 1023
+// maxBase is the largest base of KAry.
+const maxBase = 1023
 
 func (KAry) Kind() string    { return "kary" }
 func (KAry) Continual() bool { return true }
 
-// Validate accepts 0 ≤ Scale < ∞, an odd Base from 3 to MaxBase and Horizon ≥ 1.
+// Validate accepts 0 ≤ Scale < ∞, an odd Base from 3 to maxBase and Horizon ≥ 1.
 func (m KAry) Validate() error {
 	var base error
-	if m.Base < 3 || m.Base > MaxBase || m.Base%2 == 0 {
-		base = fmt.Errorf("mechanism kary: base is %d, must be odd, from 3 to %d", m.Base, MaxBase)
+	if m.Base < 3 || m.Base > maxBase || m.Base%2 == 0 {
+		base = fmt.Errorf("mechanism kary: base is %d, must be odd, from 3 to %d", m.Base, maxBase)
 	}
 	return errors.Join(scale("kary", "scale", m.Scale), base, checkHorizon("kary", m.Horizon, math.MaxInt))
 }
@@ -103,8 +103,8 @@ func (m KAry) MaxNodes() int {
 	return max(best, above)
 }
 
-// Variance is that of the noise in the sum of the first t rewards.
-func (m KAry) Variance(t int) float64 { return 2 * float64(m.Scale*m.Scale) * float64(m.Nodes(t)) }
+// variance is that of the noise in the sum of the first t rewards.
+func (m KAry) variance(t int) float64 { return 2 * float64(m.Scale*m.Scale) * float64(m.Nodes(t)) }
 
 // MaxVariance is the largest variance of the noise in a sum.
 func (m KAry) MaxVariance() float64 { return 2 * float64(m.Scale*m.Scale) * float64(m.MaxNodes()) }

@@ -15,8 +15,8 @@ var orders = [...]float64{1.01, 1.05, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.25
 	6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48,
 	56, 64, 96, 128, 192, 256, 512, 1024, 4096, 16384, 65536}
 
-// Orders returns the grid of Rényi orders on which losses are kept.
-func Orders() []float64 { return append([]float64(nil), orders[:]...) }
+// rdpOrders returns the grid of Rényi orders on which losses are kept.
+func rdpOrders() []float64 { return append([]float64(nil), orders[:]...) }
 
 // Loss is an upper bound on what a record loses, in every currency at once: pure ε, ρ of zCDP, a
 // curve of Rényi divergences, μ of Gaussian DP, and apart from these (ε,δ) for events that have no
@@ -59,9 +59,9 @@ func LossOf(b Budget) Loss {
 	switch b := b.(type) {
 	case Pure:
 		mu := pureToGDP(b.Epsilon)
-		t := &tally{pure: b.Epsilon, rho: PureToZCDP(b.Epsilon), mu2: mulUp(mu, mu)}
+		t := &tally{pure: b.Epsilon, rho: pureToZCDP(b.Epsilon), mu2: mulUp(mu, mu)}
 		for i, a := range orders {
-			t.rdp[i] = PureToRenyi(b.Epsilon, a)
+			t.rdp[i] = pureToRenyi(b.Epsilon, a)
 		}
 		return Loss{t}
 	case ZCDP:
@@ -95,9 +95,9 @@ func laplaceLoss(x float64) Loss {
 		return InfiniteLoss()
 	}
 	mu := pureToGDP(x)
-	t := &tally{pure: x, rho: PureToZCDP(x), mu2: mulUp(mu, mu)}
+	t := &tally{pure: x, rho: pureToZCDP(x), mu2: mulUp(mu, mu)}
 	for i, a := range orders {
-		t.rdp[i] = LaplaceRenyi(x, a)
+		t.rdp[i] = laplaceShiftRenyi(x, a)
 	}
 	return Loss{t}
 }
@@ -216,7 +216,7 @@ func (l Loss) ZCDP() float64 {
 	return l.t.zcdp()
 }
 
-func (t *tally) zcdp() float64 { return min(t.rho, PureToZCDP(t.pure), t.mu2/2) }
+func (t *tally) zcdp() float64 { return min(t.rho, pureToZCDP(t.pure), t.mu2/2) }
 
 // GDP is the μ of μ-Gaussian-DP; +Inf if there is none.
 func (l Loss) GDP() float64 {
@@ -241,7 +241,7 @@ func (l Loss) Renyi(alpha float64) float64 {
 	t := l.t
 	best := min(mulUp(t.zcdp(), alpha), t.pure)
 	if !math.IsInf(t.pure, 1) {
-		best = min(best, PureToRenyi(t.pure, alpha))
+		best = min(best, pureToRenyi(t.pure, alpha))
 	}
 	below, ebelow := 1.0, 0.0
 	for i, a := range orders {
@@ -282,7 +282,7 @@ func (l Loss) Approx(delta float64) float64 {
 	if left >= 1 {
 		return 0
 	}
-	best := PureToApprox(t.pure, left)
+	best := pureToApprox(t.pure, left)
 	best = min(best, ZCDPToApproxTight(t.zcdp(), left))
 	for i, a := range orders {
 		best = min(best, RenyiToApprox(a, t.rdp[i], left))

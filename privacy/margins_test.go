@@ -31,7 +31,7 @@ func TestCalibrationsAreTight(t *testing.T) {
 				t.Errorf("%v: μ = %v has ε = %v, and μ(1+1e-9) %v", b, mu.Mu,
 					LossOf(mu).Approx(delta), more)
 			}
-			rho := ApproxToZCDP(b)
+			rho := approxToZCDP(b)
 			if more := ZCDPToApproxTight(rho*(1+1e-11), delta); more <= e ||
 				ZCDPToApproxTight(rho, delta) > e {
 				t.Errorf("%v: ρ = %v, and ρ(1+1e-11) has ε = %v", b, rho, more)
@@ -85,7 +85,7 @@ func TestGuardsAreOfTheSizeThatIsSaid(t *testing.T) {
 		value, _ := exact.Float64()
 		rest := math.Abs(value-x) * (alpha - 1)
 		size := x + (1+rest)/(alpha-1)
-		if got := more(LaplaceRenyi(x, alpha), exact); got < 0.75*ulps*size || got > 1.25*ulps*size {
+		if got := more(laplaceShiftRenyi(x, alpha), exact); got < 0.75*ulps*size || got > 1.25*ulps*size {
 			t.Errorf("LaplaceRenyi(%v, %v) is %g above, its terms are %g", x, alpha, got, size)
 		}
 	}

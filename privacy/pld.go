@@ -56,7 +56,7 @@ const (
 // NewPLD is the loss of one release of a reward by a mechanism, on a grid of this step: from 1e-6
 // to 1. A smaller step is tighter and takes longer; a thousandth of the ε in question does. It
 // knows Laplace, Gaussian, Aggregated and ShuffledCount at full strength, and Clones at that of
-// ShuffledPLD. For others that are ε-DP it is that of randomised response, which dominates them all
+// shuffledPLD. For others that are ε-DP it is that of randomised response, which dominates them all
 // (Kairouz, Oh and Viswanath 2015), and for those that are μ-Gaussian DP the Gaussian pair's; the rest
 // is ErrNoPLD.
 func NewPLD(m Mechanism, step float64) (PLD, error) {
@@ -81,17 +81,17 @@ func NewPLD(m Mechanism, step float64) (PLD, error) {
 		}
 	case Clones:
 		if e0 := m.Inner.Loss().Pure(); e0 <= math.MaxFloat64 {
-			return ShuffledPLD(m.Inner.Users, e0, step)
+			return shuffledPLD(m.Inner.Users, e0, step)
 		}
 	case ShuffledCount:
 		return shuffledCountPLD(m, step)
 	}
 	l := m.Loss()
 	if l.t != nil && l.t.approx() && l.t.pure == 0 && l.t.rho == 0 && !l.Infinite() {
-		return ApproxPLD(l.t.epsilon, l.t.delta, step)
+		return approxPLD(l.t.epsilon, l.t.delta, step)
 	}
 	if e := l.Pure(); e > 0 && e <= math.MaxFloat64 {
-		return ApproxPLD(e, 0, step)
+		return approxPLD(e, 0, step)
 	}
 	if l.t != nil && !l.t.approx() && l.t.mu2 > 0 && l.t.mu2 <= math.MaxFloat64 {
 		return symmetric(step, m.Kind(), func() (losses, error) { return gaussianPLD(sqrtUp(l.t.mu2), step) })
@@ -99,9 +99,9 @@ func NewPLD(m Mechanism, step float64) (PLD, error) {
 	return PLD{}, fmt.Errorf("privacy loss of %v: %w", m, ErrNoPLD)
 }
 
-// ApproxPLD is that of anything that is (ε,δ)-DP: with probability δ it tells all, else it is
+// approxPLD is that of anything that is (ε,δ)-DP: with probability δ it tells all, else it is
 // randomised response (Kairouz, Oh and Viswanath 2015).
-func ApproxPLD(epsilon, delta, step float64) (PLD, error) {
+func approxPLD(epsilon, delta, step float64) (PLD, error) {
 	if err := checkStep(step); err != nil {
 		return PLD{}, err
 	}

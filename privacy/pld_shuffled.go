@@ -17,7 +17,7 @@ const (
 	fresh            = 1 << 10
 )
 
-// ShuffledPLD is that of n shuffled reports, each through the same ε0-DP randomiser, under
+// shuffledPLD is that of n shuffled reports, each through the same ε0-DP randomiser, under
 // replace-one: of the pair of ClonesDelta, which dominates them all. Composed, it is what those
 // reports lose that a user makes in several batches, each shuffled by itself among n.
 //
@@ -25,7 +25,7 @@ const (
 // (1−a)(m−x))/m and 2B(x)((1−a)x + a(m−x))/m, B that of a fair Bin(m,½). Fewer clones hide worse: who
 // sees m bits can add one of a fair coin, and sees m+1. So numbers of clones are rounded down, to one
 // of 256, and to 2^24.
-func ShuffledPLD(n int, epsilon0, step float64) (PLD, error) {
+func shuffledPLD(n int, epsilon0, step float64) (PLD, error) {
 	if err := checkStep(step); err != nil {
 		return PLD{}, err
 	}
@@ -35,7 +35,7 @@ func ShuffledPLD(n int, epsilon0, step float64) (PLD, error) {
 	}
 	const alone = 700 // there are no clones, and e^{−ε0} leaves the doubles
 	if n == 1 || epsilon0 > alone {
-		return ApproxPLD(epsilon0, 0, step)
+		return approxPLD(epsilon0, 0, step)
 	}
 	return symmetric(step, "shuffled reports", func() (losses, error) {
 		return clonesPLD(float64(min(n, maxClones)-1), epsilon0, step)

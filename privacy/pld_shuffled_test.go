@@ -120,7 +120,7 @@ func TestShuffledNeverBelowTheTruth(t *testing.T) {
 			}
 		}
 		e0 := r.epsilon0()
-		p, err := ShuffledPLD(n, e0, 1e-2)
+		p, err := shuffledPLD(n, e0, 1e-2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestShuffledIsTight(t *testing.T) {
 	}
 }
 
-// A batch's PLD has the ε of ClonesEpsilon, from above, also where numbers of clones are rounded.
+// A batch's PLD has the ε of clonesEpsilon, from above, also where numbers of clones are rounded.
 func TestShuffledPLDAgainstClones(t *testing.T) {
 	for _, c := range []struct {
 		n           int
@@ -192,11 +192,11 @@ func TestShuffledPLDAgainstClones(t *testing.T) {
 	}{{100_000, 4, 1e-6, 1e-4, 1e-3, 100}, {1000, 2, 1e-6, 5e-4, 2e-3, 10},
 		{50_000, 1, 1e-8, 2e-4, 2e-2, 300}, {1, 1, 1e-6, 1e-3, 1e-8, 1},
 		{10, 800, 1e-6, 1, 1e-8, 1}} {
-		p, err := ShuffledPLD(c.n, c.epsilon0, c.step)
+		p, err := shuffledPLD(c.n, c.epsilon0, c.step)
 		if err != nil {
 			t.Fatal(err)
 		}
-		truth := ClonesEpsilon(c.n, c.epsilon0, c.d)
+		truth := clonesEpsilon(c.n, c.epsilon0, c.d)
 		tight(t, fmt.Sprintf("%d, ε0 = %v", c.n, c.epsilon0), p.Epsilon(c.d), truth*(1-2e-9),
 			c.over*truth)
 		total := p.there.inf
@@ -209,7 +209,7 @@ func TestShuffledPLDAgainstClones(t *testing.T) {
 		if c.batches > 1 {
 			e := times(t, p, c.batches).Epsilon(c.d)
 			t.Logf("%d batches: %.4f, added up %.4f", c.batches, e,
-				float64(c.batches)*ClonesEpsilon(c.n, c.epsilon0, c.d/float64(c.batches)))
+				float64(c.batches)*clonesEpsilon(c.n, c.epsilon0, c.d/float64(c.batches)))
 			if !(e > truth && e < 1.3*math.Sqrt(float64(c.batches))*truth) {
 				t.Errorf("%d batches: ε = %v, of one %v", c.batches, e, truth)
 			}
@@ -219,7 +219,7 @@ func TestShuffledPLDAgainstClones(t *testing.T) {
 		n       int
 		e, step float64
 	}{{0, 1, 1e-3}, {5, -1, 1e-3}, {5, math.NaN(), 1e-3}, {5, math.Inf(1), 1e-3}, {5, 1, 0}} {
-		if _, err := ShuffledPLD(bad.n, bad.e, bad.step); err == nil {
+		if _, err := shuffledPLD(bad.n, bad.e, bad.step); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
@@ -269,7 +269,7 @@ func TestPLDShuffledCount(t *testing.T) {
 			t.Errorf("ε(0) = %v of %v", e, m.Epsilon)
 		}
 		// forty of it lose less than randomised response forty times
-		rr, err := ApproxPLD(m.Epsilon, 0, 1e-3)
+		rr, err := approxPLD(m.Epsilon, 0, 1e-3)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func TestPLDRandomizedResponse(t *testing.T) {
 		eps float64
 		k   int
 	}{{1, 1}, {0.1, 50}, {0.37, 11}, {0.01, 1000}} {
-		p, err := ApproxPLD(c.eps, 0, 1e-3)
+		p, err := approxPLD(c.eps, 0, 1e-3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,11 +286,11 @@ func TestPLDPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	tight(t, "sampled Laplace", times(t, q, 3).Epsilon(1e-9), 2.46964-1e-3, 2e-3)
-	a, err := ApproxPLD(1, 0.1, step)
+	a, err := approxPLD(1, 0.1, step)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := ApproxPLD(2, 0.2, step)
+	b, err := approxPLD(2, 0.2, step)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,8 +64,8 @@ func (m SplitMix) Sigma() float64 {
 	return (float64(float64(m.Shares-1)*(math.Log2(users)-math.Log2E)) - math.Log2(modulus)) / 2
 }
 
-// Bits is what each user sends.
-func (m SplitMix) Bits() int { return m.Shares * m.Inner.Bits() }
+// bits is what each user sends.
+func (m SplitMix) bits() int { return m.Shares * m.Inner.Bits() }
 
 // Loss is (ε, (1+e^ε)2^{−σ}) with Inner's ε.
 func (m SplitMix) Loss() Loss {
@@ -82,9 +82,9 @@ func (m SplitMix) Tail() Tail { return m.Inner.Tail() }
 // TailOf is Inner's.
 func (m SplitMix) TailOf(answers int) Tail { return m.Inner.TailOf(answers) }
 
-// SplitMixShares is how many shares have statistical distance 2^{−sigma}, for n users and the
+// splitMixShares is how many shares have statistical distance 2^{−sigma}, for n users and the
 // integers modulo m.
-func SplitMixShares(sigma float64, n int, m int64) (int, error) {
+func splitMixShares(sigma float64, n int, m int64) (int, error) {
 	if !(sigma > 0 && sigma <= 1024) {
 		return 0, fmt.Errorf("split and mix: sigma is %v, must be above 0 and at most 1024", sigma)
 	}
@@ -104,7 +104,7 @@ func NewSplitMix(inner Aggregated, sigma float64) (SplitMix, error) {
 		return SplitMix{}, err
 	}
 	var err error
-	if m.Shares, err = SplitMixShares(sigma, inner.Users, inner.Modulus); err != nil {
+	if m.Shares, err = splitMixShares(sigma, inner.Users, inner.Modulus); err != nil {
 		return SplitMix{}, fmt.Errorf("mechanism split-mix: %w", err)
 	}
 	return m, nil

@@ -40,14 +40,14 @@ func (m SquareRoot) Loss() Loss {
 	return gaussianLoss(divUp(raised(rootNorm2(m.Horizon), many), squareDown(m.Sigma)))
 }
 
-// Variance is that of the noise in the sum of the first t rewards: Sigma²·Σ_{k<t} c_k².
-func (m SquareRoot) Variance(t int) float64 { return float64(m.Sigma*m.Sigma) * rootNorm2(t) }
+// variance is that of the noise in the sum of the first t rewards: Sigma²·Σ_{k<t} c_k².
+func (m SquareRoot) variance(t int) float64 { return float64(m.Sigma*m.Sigma) * rootNorm2(t) }
 
-// MaxVariance is the largest variance of the noise in a sum, the last one's.
-func (m SquareRoot) MaxVariance() float64 { return m.Variance(m.Horizon) }
+// maxVariance is the largest variance of the noise in a sum, the last one's.
+func (m SquareRoot) maxVariance() float64 { return m.variance(m.Horizon) }
 
 // Tail of the noise in any running sum, by the largest variance.
-func (m SquareRoot) Tail() Tail { return Tail{Sigma: math.Sqrt(m.MaxVariance())} }
+func (m SquareRoot) Tail() Tail { return Tail{Sigma: math.Sqrt(m.maxVariance())} }
 
 // NewSquareRoot meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.
 func NewSquareRoot(b Budget, horizon int) (SquareRoot, error) {

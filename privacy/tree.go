@@ -42,8 +42,8 @@ func (m Tree) Levels() int { return bits.Len(uint(m.Horizon)) }
 // Nodes is how many nodes the sum of the first t rewards is made of.
 func (m Tree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
 
-// Variance is that of the noise in the sum of the first t rewards.
-func (m Tree) Variance(t int) float64 { return 2 * float64(m.Scale*m.Scale) * float64(m.Nodes(t)) }
+// variance is that of the noise in the sum of the first t rewards.
+func (m Tree) variance(t int) float64 { return 2 * float64(m.Scale*m.Scale) * float64(m.Nodes(t)) }
 
 // Tail of the noise in any running sum, which is at most Levels Laplaces. The logarithm of the
 // moment generating function of Lap(b) at s is −log(1−b²s²) ≤ b²s²/(1−bs), so a sum of m of them

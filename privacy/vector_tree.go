@@ -27,8 +27,8 @@ func (m VectorTree) Validate() error {
 	return treeShape(m.Kind(), "scale", m.Scale, m.Horizon)
 }
 
-// Levels is the number of nodes that a reward is in: ⌊log₂ Horizon⌋+1.
-func (m VectorTree) Levels() int { return bits.Len(uint(m.Horizon)) }
+// levels is the number of nodes that a reward is in: ⌊log₂ Horizon⌋+1.
+func (m VectorTree) levels() int { return bits.Len(uint(m.Horizon)) }
 
 // Loss is pure.
 func (m VectorTree) Loss() Loss {
@@ -36,11 +36,11 @@ func (m VectorTree) Loss() Loss {
 		return InfiniteLoss()
 	}
 	// No less than 1e-150, whose square is still a number.
-	return LossOf(Pure{max(1e-150, divUp(mulUp(2*sqrtUp(float64(m.Dim)), float64(m.Levels())), m.Scale))})
+	return LossOf(Pure{max(1e-150, divUp(mulUp(2*sqrtUp(float64(m.Dim)), float64(m.levels())), m.Scale))})
 }
 
-// Nodes is how many nodes the sum of the first t rewards is made of.
-func (m VectorTree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
+// nodes is how many nodes the sum of the first t rewards is made of.
+func (m VectorTree) nodes(t int) int { return bits.OnesCount(uint(t)) }
 
 // NoiseNorm bounds the length of the noise in the sum of the first t vectors: it is longer with
 // probability at most e^{−x}. Each coordinate is a sum of as many Laplaces as t has binary digits
@@ -48,7 +48,7 @@ func (m VectorTree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
 func (m VectorTree) NoiseNorm(t int, x float64) float64 {
 	d := float64(m.Dim)
 	x += math.Log(2 * d)
-	nodes := float64(m.Nodes(t))
+	nodes := float64(m.nodes(t))
 	return float64(m.Scale*math.Sqrt(d)) * (2*math.Sqrt(float64(nodes*x)) + x)
 }
 
@@ -65,14 +65,15 @@ func NewVectorTree(b Budget, dim, horizon int) (VectorTree, error) {
 		if err := b.Validate(); err != nil {
 			return VectorTree{}, fmt.Errorf("vector tree: %w", err)
 		}
-		m.Scale = 2 * math.Sqrt(float64(dim)) * float64(m.Levels()) / b.Epsilon
+		m.Scale = 2 * math.Sqrt(float64(dim)) * float64(m.levels()) / b.Epsilon
 		return m, m.Validate()
 	}
 	return VectorTree{}, fmt.Errorf("vector tree: budget is %v, must be epsilon", b)
 }
 
 func (m VectorTree) draws() Draws {
-	return Draws{Law: NoiseLaplace, Scale: m.Scale, Shows: lastNode}
+	return Draws{Law: NoiseLaplace, Scale: m.Scale, Shows: lastNode,
+		Weights: func(to []int, t int) []int { return ones(to, m.nodes(t)) }}
 }
 
 func (m VectorTree) facts() facts { return facts{vector: true, longest: m.Horizon} }

@@ -10,7 +10,7 @@ import (
 // wishartBound is the ε of GramWishart's comment by other means: Simpson's rule with 6000 panels
 // over 60 standard deviations about the mode, and the least of (mK(λ) + c)/λ over all λ.
 func wishartBound(m GramWishart) float64 {
-	levels, b, n := float64(m.Levels()), 2/m.Scale, float64(m.Degrees-m.Dim)
+	levels, b, n := float64(m.levels()), 2/m.Scale, float64(m.Degrees-m.Dim)
 	// The x at which m·P(χ ≤ x) = δ/10, in logarithms.
 	lo, hi := math.Log(n)-60, math.Log(n)
 	for range 200 {

@@ -251,16 +251,11 @@ func TestVariancesAreTheMechanisms(t *testing.T) {
 	const runs = 3000
 	times := []int{1, 2, 5, 9, 13, 38}
 	variance := func(m privacy.Mechanism, at int) (v, fourth float64) {
-		switch m := m.(type) {
-		case privacy.KAry:
-			v = m.Variance(at)
-			fourth = 12*float64(m.Nodes(at))*math.Pow(m.Scale, 4) + 3*v*v
-		case privacy.SquareRoot:
-			v = m.Variance(at)
-			fourth = 3 * v * v
-		case privacy.BLT:
-			v = m.Variance(at)
-			fourth = 3 * v * v
+		d, _ := privacy.DrawsOf(m)
+		v = d.Variance(at)
+		fourth = 3 * v * v
+		if m, ok := m.(privacy.KAry); ok {
+			fourth += 12 * float64(m.Nodes(at)) * math.Pow(m.Scale, 4)
 		}
 		return v, fourth
 	}
