@@ -24,8 +24,8 @@ import (
 // # The radius under delay
 //
 // Claim: with probability at least 1−δ (three thirds, see Split), θ* is in {θ : ‖θ − θ̃_τ‖_{V_τ} ≤
-// β̃_τ} at all releases, with the β̃_τ of the undelayed policy: EllipsoidRadius of det V_τ, and
-// NoiseRadius of the ℓ noises that were released. Assumed as there: ‖θ*‖ ≤ S, which is 1 or Norm; and
+// β̃_τ} at all releases, with the β̃_τ of the undelayed policy: ellipsoidRadius of det V_τ, and
+// noiseRadius of the ℓ noises that were released. Assumed as there: ‖θ*‖ ≤ S, which is 1 or Norm; and
 // of r_s, what is counted as decision s's reward (the declared default, if none came in time), η_s =
 // r_s − ⟨θ*,a_s⟩ is 1-subgaussian given G_s, which is a_1, …, a_s, all r_u of u < s, and all noise.
 //
@@ -39,7 +39,7 @@ import (
 // depends on. Were segments released in another order, what is released would be no prefix, and
 // the bound would not be of it. (3) What was released adds up to Σ_{s≤τ} a_s r_s + Y, Y the sum of
 // ℓ independent N(0,σ²I); so θ̃_τ − θ* = V_τ⁻¹(S_τ + Y − λθ*), and its norm in V_τ is at most
-// ‖S_τ‖_{V_τ⁻¹} + √λ·S + ‖Y‖/√λ_min(V_τ). (4) ‖Y‖ of ℓ noises exceeds σ√(ℓ·NormalNorm(d, δ”/T))
+// ‖S_τ‖_{V_τ⁻¹} + √λ·S + ‖Y‖/√λ_min(V_τ). (4) ‖Y‖ of ℓ noises exceeds σ√(ℓ·normalNorm(d, δ”/T))
 // with probability δ”/T, for each ℓ; there are at most T releases. Nothing in (4) asks how V_τ
 // depends on the noise. ∎
 //

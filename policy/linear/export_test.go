@@ -25,3 +25,15 @@ func SameOFUL(p, q *OFUL) bool {
 
 // Settled says whether nothing is left to be made of what was learned.
 func Settled(p *OFUL) bool { return p.late == nil || p.late.learned == nil }
+
+// Formulas of the sources, which tests hold against printed numbers.
+var (
+	EigenvalueBound = eigenvalueBound
+	EllipsoidGrowth = ellipsoidGrowth
+	EllipsoidRadius = ellipsoidRadius
+	NoiseRadius     = noiseRadius
+	NormalNorm      = normalNorm
+	PhaseLength     = phaseLength
+	PhaseNormal     = phaseNormal
+	PhaseRisk       = phaseRisk
+)

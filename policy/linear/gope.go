@@ -20,7 +20,7 @@ import (
 //
 //	A_{ℓ+1} = {a ∈ A_ℓ : max_b ⟨θ̃_ℓ, b − a⟩ ≤ 2β_ℓ},   θ̃_ℓ = V_ℓ⁺ Σ a_s r_s + V_ℓ^{−1/2}N_ℓ,   V_ℓ = Σ T_ℓ(a) a aᵀ,
 //
-// from the rewards of this phase alone, N_ℓ ~ N(0,σ²I), where c_ℓ is PhaseLength. The last survivor
+// from the rewards of this phase alone, N_ℓ ~ N(0,σ²I), where c_ℓ is phaseLength. The last survivor
 // is played for ever.
 //
 // Guarantee: ρ-zCDP of the rewards in the sense of Interactive DP ([Azize 2024, Theorem 5.11], [Azize
@@ -263,20 +263,20 @@ func (p *GOPE) start() []float64 {
 }
 
 func (p *GOPE) phaseLength(support int) float64 {
-	risk := PhaseRisk(p.o.Risk, len(p.actions), p.ell)
-	f := PhaseNormal(p.dim, risk)
+	risk := phaseRisk(p.o.Risk, len(p.actions), p.ell)
+	f := phaseNormal(p.dim, risk)
 	root := p.root4b
 	switch {
 	case p.o.Corrected:
 		f = 2 * math.Log(4/risk)
 	case p.o.VarPhases == 1:
 		// √((2|S|/ρ)f(|S|,δ)) in place of √((2/ρ)f(d,δ)).
-		f = PhaseNormal(support, risk)
+		f = phaseNormal(support, risk)
 	}
 	if p.o.VarPhases == 1 {
 		root *= math.Sqrt(float64(support))
 	}
-	return PhaseLength(p.dim, p.ell, risk, f, root)
+	return phaseLength(p.dim, p.ell, risk, f, root)
 }
 
 // calibrate makes the mechanism of this phase, c is the printed c_ℓ.
@@ -400,24 +400,24 @@ func (p *GOPE) eliminate() {
 	p.alive = kept
 }
 
-// PhaseRisk is δ_{K,ℓ} = δ/(Kℓ(ℓ+1)), the risk of one action in phase ℓ ≥ 1, K the number of
+// phaseRisk is δ_{K,ℓ} = δ/(Kℓ(ℓ+1)), the risk of one action in phase ℓ ≥ 1, K the number of
 // actions at the start [Azize and Basu 2024, Algorithm 2].
-func PhaseRisk(risk float64, actions, ell int) float64 {
+func phaseRisk(risk float64, actions, ell int) float64 {
 	return risk / float64(float64(actions)*float64(float64(ell)*float64(ell+1)))
 }
 
-// PhaseNormal is f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ) of GOPE, which ‖X‖² of X ~ N(0,I_d)
+// phaseNormal is f(d,δ) = d + 2√(d log(2/δ)) + 2 log(2/δ) of GOPE, which ‖X‖² of X ~ N(0,I_d)
 // exceeds with probability at most δ/2 [Azize and Basu 2024, Lemma 10 and Theorem 13]. The f of
-// OFUL, NormalNorm, is another.
-func PhaseNormal(dim int, risk float64) float64 { return NormalNorm(dim, risk/2) }
+// OFUL, normalNorm, is another.
+func phaseNormal(dim int, risk float64) float64 { return normalNorm(dim, risk/2) }
 
-// PhaseLength is c_ℓ of phase ℓ ≥ 1 [Azize and Basu 2024, (4) and Corollary 1]:
+// phaseLength is c_ℓ of phase ℓ ≥ 1 [Azize and Basu 2024, (4) and Corollary 1]:
 //
 //	(8d/β_ℓ²) log(4/δ) + (2d/β_ℓ)·noise·√f,   β_ℓ = 2^{−ℓ},
 //
-// where δ is PhaseRisk, f is PhaseNormal, and noise is √(2/ρ), 0 without privacy. The second term
+// where δ is phaseRisk, f is phaseNormal, and noise is √(2/ρ), 0 without privacy. The second term
 // is what privacy costs.
-func PhaseLength(dim, ell int, risk, f, noise float64) float64 {
+func phaseLength(dim, ell int, risk, f, noise float64) float64 {
 	beta, d := math.Ldexp(1, -ell), float64(dim)
 	return float64(8*d/float64(beta*beta)*math.Log(4/risk)) + float64(2*d/beta*float64(noise*math.Sqrt(f)))
 }

@@ -143,7 +143,7 @@ func (p *LinPriv) estimate(a *linPrivArm, n int) {
 	a.now.solve(a.theta, a.theta)
 	a.now.root(a.w)
 	growth := max(0, a.now.logDet()-float64(float64(p.dim)*math.Log(p.o.Lambda)))
-	a.radius = EllipsoidRadius(growth, p.o.Lambda, p.o.Risk/2/float64(len(p.arms)))
+	a.radius = ellipsoidRadius(growth, p.o.Lambda, p.o.Risk/2/float64(len(p.arms)))
 	a.noise = 0
 	if n > 0 {
 		a.noise = p.bound(n)

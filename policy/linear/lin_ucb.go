@@ -302,9 +302,9 @@ func (p *LinUCB) estimate(n int) {
 	p.now.root(p.w)
 	copy(p.v, p.now.v)
 	growth := max(0, p.logDet-float64(float64(p.dim)*math.Log(p.low)))
-	growth = min(growth, EllipsoidGrowth(p.dim, n, p.low))
+	growth = min(growth, ellipsoidGrowth(p.dim, n, p.low))
 	band := p.band(n)
-	p.radius = EllipsoidRadius(growth, p.low+band.Hi-band.Lo, p.o.Risk/2) + band.Cross/math.Sqrt(p.low)
+	p.radius = ellipsoidRadius(growth, p.low+band.Hi-band.Lo, p.o.Risk/2) + band.Cross/math.Sqrt(p.low)
 }
 
 // Choose plays the action of the highest index. It looks at the actions of this round, which are

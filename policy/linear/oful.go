@@ -30,7 +30,7 @@ import (
 //
 // Confidence: with ‖θ*‖ ≤ 1 (see Norm) and 1-subgaussian rewards, θ* is in {θ : ‖θ − θ̃_τ‖_{V_τ} ≤
 // β̃_τ} at every update with probability at least 1−δ [Azize and Basu 2024, Theorem 14]. β̃_τ is
-// EllipsoidRadius, of log(det V_τ/λ^d), plus NoiseRadius, of the ℓ noises and λ_min(V_τ). Regret:
+// ellipsoidRadius, of log(det V_τ/λ^d), plus noiseRadius, of the ℓ noises and λ_min(V_τ). Regret:
 // O(d log T √T) + O((d²/√ρ) log²T) ([Azize 2024, Theorem 5.17], [Azize and Basu 2024, Theorem 5]),
 // for the printed radius, λ ≥ 1 and an assumption that no law of contexts meets for d ≥ 2.
 //
@@ -71,7 +71,7 @@ type OFULOptions struct {
 	// an update when det V is more than 1+C times what it was, C > 0 and finite; 0 with EveryRound
 	C    float64
 	Risk float64 // δ from 1e-300 to below 1, the probability that a confidence set fails
-	// Printed bounds the smallest eigenvalue of V_τ by the printed λ + EigenvalueBound, and by λ
+	// Printed bounds the smallest eigenvalue of V_τ by the printed λ + eigenvalueBound, and by λ
 	// where that is less, and does not look at it.
 	Printed bool
 	// λ₀ > 0 of the printed bound, the smallest eigenvalue of E[aaᵀ]; not used without it
@@ -208,10 +208,10 @@ func (p *OFUL) estimate(v *factor, tau int) {
 	v.root(p.w)
 	copy(p.v, v.v)
 	growth := max(0, v.logDet()-float64(float64(p.dim)*math.Log(p.o.Lambda)))
-	p.radius = EllipsoidRadius(growth, p.o.Lambda, p.risk) +
+	p.radius = ellipsoidRadius(growth, p.o.Lambda, p.risk) +
 		float64((p.o.Norm-1)*math.Sqrt(p.o.Lambda))
 	if p.ell > 0 && p.sigma > 0 {
-		p.radius += NoiseRadius(p.dim, p.ell, p.sigma, p.risk/float64(p.horizon), p.eigenvalue(v))
+		p.radius += noiseRadius(p.dim, p.ell, p.sigma, p.risk/float64(p.horizon), p.eigenvalue(v))
 	}
 	p.bonus = float64((1 - p.o.Greed) * p.radius)
 }
@@ -221,7 +221,7 @@ func (p *OFUL) estimate(v *factor, tau int) {
 func (p *OFUL) eigenvalue(v *factor) float64 {
 	x := p.o.Lambda
 	if p.o.Printed {
-		return max(x, x+EigenvalueBound(p.dim, p.tau, p.o.Lambda0, p.risk))
+		return max(x, x+eigenvalueBound(p.dim, p.tau, p.o.Lambda0, p.risk))
 	}
 	if v.bottom(x) {
 		return x
@@ -324,55 +324,55 @@ func within(theta, centre, v []float64, radius float64) bool {
 	return math.Sqrt(quadratic(v, x)) <= radius
 }
 
-// EllipsoidRadius is β_t of [Azize and Basu 2024, Theorem 14] (Abbasi-Yadkori, Pál and Szepesvári
+// ellipsoidRadius is β_t of [Azize and Basu 2024, Theorem 14] (Abbasi-Yadkori, Pál and Szepesvári
 // 2011, Theorem 2) for ‖θ*‖ ≤ 1:
 //
 //	√(2 log(1/δ) + log(det V_t/λ^d)) + √λ,
 //
 // the radius of an ellipsoid that least squares without privacy noise needs. growth is log(det
-// V_t/λ^d), or EllipsoidGrowth, which is no smaller.
-func EllipsoidRadius(growth, lambda, risk float64) float64 {
+// V_t/λ^d), or ellipsoidGrowth, which is no smaller.
+func ellipsoidRadius(growth, lambda, risk float64) float64 {
 	return math.Sqrt(growth-2*math.Log(risk)) + math.Sqrt(lambda)
 }
 
-// EllipsoidGrowth is d log(1 + t/(λd)), which log(det V_t/λ^d) does not exceed if ‖a‖ ≤ 1 ([Azize
+// ellipsoidGrowth is d log(1 + t/(λd)), which log(det V_t/λ^d) does not exceed if ‖a‖ ≤ 1 ([Azize
 // and Basu 2024, Theorem 14], step 5).
-func EllipsoidGrowth(dim, t int, lambda float64) float64 {
+func ellipsoidGrowth(dim, t int, lambda float64) float64 {
 	d := float64(dim)
 	return float64(d * math.Log1p(float64(t)/float64(lambda*d)))
 }
 
-// MaxUpdates is EllipsoidGrowth/log(1+C): OFUL has had at most so many updates after t rounds if
+// MaxUpdates is ellipsoidGrowth/log(1+C): OFUL has had at most so many updates after t rounds if
 // ‖a‖ ≤ 1 ([Azize and Basu 2024, Theorem 14], step 5).
 func MaxUpdates(dim, t int, lambda, c float64) float64 {
-	return EllipsoidGrowth(dim, t, lambda) / math.Log1p(c)
+	return ellipsoidGrowth(dim, t, lambda) / math.Log1p(c)
 }
 
-// NormalNorm is f(d,δ) = d + 2√(d log(1/δ)) + 2 log(1/δ), which ‖X‖² of X ~ N(0,I_d) exceeds
+// normalNorm is f(d,δ) = d + 2√(d log(1/δ)) + 2 log(1/δ), which ‖X‖² of X ~ N(0,I_d) exceeds
 // with probability at most δ [Azize and Basu 2024, Lemma 10]. The f of GOPE is another: it
 // has 2/δ for 1/δ.
-func NormalNorm(dim int, risk float64) float64 {
+func normalNorm(dim int, risk float64) float64 {
 	d, l := float64(dim), -math.Log(risk)
 	return d + 2*math.Sqrt(float64(d*l)) + 2*l
 }
 
-// NoiseRadius is the radius's term for privacy: √(ℓσ²·f(d,δ)/e), which the norm of V⁻¹ of ℓ noises
+// noiseRadius is the radius's term for privacy: √(ℓσ²·f(d,δ)/e), which the norm of V⁻¹ of ℓ noises
 // N(0,σ²I) together exceeds with probability at most δ, where e is a lower bound on V's smallest
 // eigenvalue. OFUL's δ is the noise's share of the risk over T, in both logarithms; the printed γ_t
 // has δ in one and δ/T in the other, which its proof does not support ([Azize and Basu 2024,
 // Theorem 14], step 4). A sharper bound for a fixed V would be of no use: V depends on the noise
 // through what was played.
-func NoiseRadius(dim, updates int, sigma, risk, eigenvalue float64) float64 {
-	return float64(sigma * math.Sqrt(float64(float64(updates)*NormalNorm(dim, risk))/eigenvalue))
+func noiseRadius(dim, updates int, sigma, risk, eigenvalue float64) float64 {
+	return float64(sigma * math.Sqrt(float64(float64(updates)*normalNorm(dim, risk))/eigenvalue))
 }
 
-// EigenvalueBound is λ₀t/4 − 8L − 2√(tL) with L = log((t+3)d/δ), a lower bound on the smallest
+// eigenvalueBound is λ₀t/4 − 8L − 2√(tL) with L = log((t+3)d/δ), a lower bound on the smallest
 // eigenvalue of Σ a aᵀ after t rounds, for all t with probability 1−δ ([Azize and Basu 2024, Lemma
 // 12], Gentile et al.). It is negative for very long, and what it assumes of the contexts holds for
 // no law of them if d ≥ 2: averaged over directions z the variance of ⟨z,a⟩² is at least
 // 2(d−1)λ₀/(d(d+2)), above the λ₀²/(8 log 4k) allowed. So OFUL's default is to look at the smallest
 // eigenvalue of V_τ, which is as public; and where the printed bound is negative, λ is what it has.
-func EigenvalueBound(dim, t int, lambda0, risk float64) float64 {
+func eigenvalueBound(dim, t int, lambda0, risk float64) float64 {
 	n := float64(t)
 	l := math.Log(float64((n+3)*float64(dim)) / risk)
 	return float64(lambda0*n)/4 - 8*l - 2*math.Sqrt(float64(n*l))
