@@ -505,7 +505,8 @@
       setTimeout(() => { b.textContent = was; }, 1200);
     });
     for (const e of document.querySelectorAll(".shades input")) e.addEventListener("change", () => { if (picture) draw(picture); });
-    addEventListener("hashchange", () => { state = read(location.hash.slice(1) || offers.default); fill(); change(); });
+    // Its own address: that of the page may be the last link's again, written late by ask.
+    addEventListener("hashchange", e => { state = read(new URL(e.newURL).hash.slice(1) || offers.default); fill(); change(); });
   };
 
   const begin = async () => {
