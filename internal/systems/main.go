@@ -5,6 +5,9 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"strings"
 
@@ -40,7 +43,7 @@ func check(target string) error {
 	if !ok {
 		return fmt.Errorf("want GOOS/GOARCH")
 	}
-	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax, Tests: true,
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax, Tests: true, ParseFile: parse,
 		Env: append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0")}, "./...")
 	if err != nil {
 		return err
@@ -64,4 +67,33 @@ func check(target string) error {
 		return fmt.Errorf("vet found %d", found)
 	}
 	return nil
+}
+
+// parse reads a file, and leaves out what functions do in the largest, which are SQLite and the C library
+// that it needs, made from C by a program: what they declare is all that ours can be wrong about.
+func parse(files *token.FileSet, name string, src []byte) (*ast.File, error) {
+	f, err := parser.ParseFile(files, name, src, parser.AllErrors|parser.ParseComments)
+	if err != nil || len(src) < 1<<19 {
+		return f, err
+	}
+	used := map[string]bool{}
+	for _, d := range f.Decls {
+		if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
+			d.Body.List = []ast.Stmt{&ast.ForStmt{For: d.Body.Lbrace, Body: &ast.BlockStmt{}}} // returns nothing
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			if n, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := n.X.(*ast.Ident); ok {
+					used[x.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	for _, i := range f.Imports {
+		if i.Path.Value == `"unsafe"` && !used["unsafe"] {
+			i.Name = &ast.Ident{NamePos: i.Pos(), Name: "_"}
+		}
+	}
+	return f, nil
 }
