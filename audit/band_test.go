@@ -105,6 +105,7 @@ func curves() []struct {
 // 2000, or 43 of 200, have a probability below 10⁻⁶ where γ is true. Of noise of seven tenths, a
 // broken twin, the claim's curve is outside of more.
 func TestBandIsSimultaneous(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	const games, gamma = 300, 0.1
 	audits, line := testneeds.Size(200, 2000), testneeds.Size(43, 267)
 	deltas := append([]float64{0}, audit.LogGrid(1e-4, 40)...)

@@ -260,6 +260,7 @@ func TestEnumerationAgainstTheDefinitions(t *testing.T) {
 // The arrows that are proved: Interactive ⇒ Table ⇒ View, Continual ⇒ Table, all but Interactive
 // the same for pure DP, and View ⇒ Table at a price.
 func TestArrowsBetweenModels(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range 24 {
 		e := enumerated(t, randomFinite(r, 2, 3, 2, i%3 == 0))

@@ -31,6 +31,7 @@ func toss(games int, src *noise.Fast, draw func(in bool, src *noise.Fast) float6
 // broken twins must cross that line: one that chooses its rule on the games that it tests, and one
 // that forgets what δ explains.
 func TestOddsAreValid(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	const games, gamma = 200, 0.1
 	audits := testneeds.Size(120, 1000)
 	line := 0 // P(Binomial(audits, γ) > line) ≤ 1e-6
@@ -157,6 +158,7 @@ func oddsCell(kind string, eps float64, games, audits int, each func(s audit.Sco
 // On the same games, search games counted, Odds is above the bounds by ranks and by a split: means of
 // audits at γ = 0.05, as shares of ε over all ε. Seeds are fixed.
 func TestOddsAreTightest(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	full := testneeds.Full()
 	sizes, epsilons := []int{1000}, []float64{0.5, 3}
 	if full {

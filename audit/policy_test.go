@@ -142,6 +142,7 @@ func TestLaplaceCountIsTight(t *testing.T) {
 // Of 300 audits of a mechanism that is as private as it says at most as many refute it as 1 −
 // confidence allows: at γ = 0.1 more than 62 have a probability below 1e-6.
 func TestPolicyAuditsAreValid(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	s := mechanism(t, privacy.Laplace{Scale: 1}, 1, 2, 1)
 	refuted, low := 0, 0.0
 	for i := range 300 {

@@ -117,6 +117,7 @@ func bit(b bool) float64 {
 // The one-run bounds against the worst mechanism there is, randomised response for each canary,
 // with leaks of probability δ; and the Gaussian reading against a Gaussian mechanism per canary.
 func TestOneRunIsValid(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	const audits, m, gamma, line = 2000, 300, 0.1, 266
 	src := noise.NewFast(12, 1)
 	for _, c := range []struct{ eps, delta float64 }{{0.5, 0}, {2, 0}, {1, 0.01}} {

@@ -29,7 +29,7 @@ charts are read by the keyboard
 all is there without script
 axe finds nothing serious
 who types its name stops it
-`, "SOTTO_VISITORS="+testneeds.Size("1000", "10000"))
+`, "SOTTO_VISITORS="+testneeds.Size("1000", "2000"))
 }
 
 // drive runs a script of testdata/browser, which drives Chromium and says a line for each thing
@@ -40,6 +40,7 @@ func drive(t *testing.T, script, want string, env ...string) {
 	if testing.Short() {
 		t.Skip("it takes 20 s")
 	}
+	t.Parallel() // much of it is waiting
 	chromium := testneeds.Program(t, "chromium", "chromium-browser", "google-chrome")
 	node := testneeds.Program(t, "node")
 	if _, err := os.Stat("testdata/browser/node_modules/playwright-core"); err != nil {
@@ -82,5 +83,5 @@ a library with another hash is not run
 every visitor sent one report
 what is released is what was reported
 the transcript replays
-`, "SOTTO_VISITORS="+cmp.Or(os.Getenv("SOTTO_VISITORS"), testneeds.Size("100", "2000")), "SOTTO_DATABASE_OF_LEADER="+pgtest.Database(t))
+`, "SOTTO_VISITORS="+cmp.Or(os.Getenv("SOTTO_VISITORS"), testneeds.Size("100", "500")), "SOTTO_DATABASE_OF_LEADER="+pgtest.Database(t))
 }

@@ -240,6 +240,7 @@ func canaryFiles() map[string]map[string]string {
 // No command that reads rewards says one, in what it prints, in what it writes, or in why it refuses:
 // not its digits, not its bytes, and no hash of its file. Every command of the tree has a row.
 func TestCanaryReward(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	k, err := newParser(streams{program: "sotto"})
 	if err != nil {
 		t.Fatal(err)
@@ -266,8 +267,8 @@ func TestCanaryReward(t *testing.T) {
 		}
 		for set, files := range canaryFiles() {
 			known := set == "good" || set == "outside"
-			if !known && (testneeds.Race || !testneeds.Full() && set != "text" && set != "quote") {
-				continue // five hundred commands are run at full size, which CI has without the race detector
+			if !known && !testneeds.Full() && set != "text" && set != "quote" {
+				continue // five hundred commands are run at full size
 			}
 			t.Run(name+"/"+set, func(t *testing.T) {
 				t.Chdir(t.TempDir())

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew")
@@ -29,6 +31,7 @@ var moreExamples = map[string]string{
 //
 //	go test ./cli -run CommandsPage -update
 func TestCommandsPage(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	k, err := newParser(streams{program: "sotto"})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
-// Command sized prints the names of the tests under a directory that ask testneeds for a size, or leave
-// themselves out where the race detector is on, as a pattern for go test -run, and then their packages.
-// It goes by names alone: a test that uses what has the name of what asks is one of them.
+// Command sized says which tests .ci/run does where, as assignments of the shell. In racing are the packages
+// under a directory whose tests may start a goroutine, by what they or what they import of ours does: the race
+// detector has something to find there. alone are all other packages with tests. sized are the tests of racing
+// that ask testneeds for a size, or leave themselves out under the race detector, as a pattern for go test -run,
+// and in are their packages. It goes by names alone: a test that uses what has the name of what asks is one of them.
 package main
 
 import (
@@ -11,56 +13,128 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
+const module = "github.com/sotto-dp/sotto"
+
+// A folder is a package with its tests.
+type folder struct {
+	starts, testsStart   bool     // a goroutine
+	imports, testsImport []string // folders of ours
+	tests                bool
+	uses                 map[string][]string // in tests: what stands in what each name declares
+}
+
 func main() {
-	uses := map[string]map[string][]string{} // by directory: what stands in what each name declares
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		dir := "./" + filepath.Dir(path)
-		if uses[dir] == nil {
-			uses[dir] = map[string][]string{}
-		}
-		for _, d := range f.Decls {
-			names := namesIn(d)
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				uses[dir][d.Name.Name] = append(uses[dir][d.Name.Name], names...)
-			case *ast.GenDecl:
-				for _, s := range d.Specs {
-					if v, ok := s.(*ast.ValueSpec); ok {
-						for _, n := range v.Names {
-							uses[dir][n.Name] = append(uses[dir][n.Name], names...)
-						}
-					}
-				}
-			}
-		}
-		return nil
-	})
+	all, err := read()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	tests, dirs := map[string]bool{}, map[string]bool{}
-	for dir, uses := range uses {
-		for name := range uses {
-			if strings.HasPrefix(name, "Test") && name != "TestMain" && asks(uses, name, map[string]bool{}) {
-				tests[name], dirs[dir] = true, true
+	racing, alone, in, sized := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for dir, f := range all {
+		if !f.tests {
+			continue
+		}
+		seen := map[string]bool{}
+		if !f.testsStart && !slices.ContainsFunc(append(f.testsImport, dir), func(d string) bool {
+			return starts(all, d, seen)
+		}) {
+			alone[dir] = true
+			continue
+		}
+		racing[dir] = true
+		for name := range f.uses {
+			if strings.HasPrefix(name, "Test") && name != "TestMain" && !strings.HasSuffix(name, "InTime") && asks(f.uses, name, map[string]bool{}) {
+				sized[name], in[dir] = true, true
 			}
 		}
 	}
-	fmt.Printf("^(%s)$\n%s\n", strings.Join(slices.Sorted(maps.Keys(tests)), "|"),
-		strings.Join(slices.Sorted(maps.Keys(dirs)), "\n"))
+	list := func(set map[string]bool, by string) string { return strings.Join(slices.Sorted(maps.Keys(set)), by) }
+	fmt.Printf("racing='%s'\nalone='%s'\nsized='^(%s)$'\nin='%s'\n", list(racing, " "), list(alone, " "),
+		list(sized, "|"), list(in, " "))
+}
+
+func read() (map[string]*folder, error) {
+	all := map[string]*folder{}
+	return all, filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch _, noModule := os.Stat(filepath.Join(name, "go.mod")); {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (noModule == nil || slices.Contains([]string{"testdata", "node_modules"}, d.Name())):
+			return fs.SkipDir
+		case !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir := "./" + filepath.ToSlash(filepath.Dir(name))
+		if all[dir] == nil {
+			all[dir] = &folder{uses: map[string][]string{}}
+		}
+		all[dir].add(f, strings.HasSuffix(name, "_test.go"))
+		return nil
+	})
+}
+
+func (p *folder) add(f *ast.File, test bool) {
+	var imports []string
+	starts := false
+	for _, i := range f.Imports {
+		name, _ := strconv.Unquote(i.Path.Value) // it was parsed
+		if ours, ok := strings.CutPrefix(name, module); ok {
+			imports = append(imports, "./"+path.Clean("./"+ours))
+		}
+		starts = starts || test && name == "net/http/httptest"
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			starts = true
+		case *ast.SelectorExpr:
+			x, _ := n.X.(*ast.Ident)
+			starts = starts || slices.Contains([]string{"Go", "AfterFunc", "RunParallel"}, n.Sel.Name) ||
+				n.Sel.Name == "Parallel" && x != nil && x.Name == "t"
+		}
+		return true
+	})
+	if !test {
+		p.starts, p.imports = p.starts || starts, append(p.imports, imports...)
+		return
+	}
+	p.tests, p.testsStart, p.testsImport = true, p.testsStart || starts, append(p.testsImport, imports...)
+	for _, d := range f.Decls {
+		names := namesIn(d)
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			p.uses[d.Name.Name] = append(p.uses[d.Name.Name], names...)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				if v, ok := s.(*ast.ValueSpec); ok {
+					for _, n := range v.Names {
+						p.uses[n.Name] = append(p.uses[n.Name], names...)
+					}
+				}
+			}
+		}
+	}
+}
+
+// starts says whether a package may start a goroutine, by what it imports too.
+func starts(all map[string]*folder, dir string, seen map[string]bool) bool {
+	f := all[dir]
+	if f == nil || seen[dir] {
+		return false
+	}
+	seen[dir] = true
+	return f.starts || slices.ContainsFunc(f.imports, func(d string) bool { return starts(all, d, seen) })
 }
 
 // namesIn are the names in a declaration, those of other packages with theirs.

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/lab/train"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -70,6 +71,9 @@ func TestInformedIsTheLikelihoodRatio(t *testing.T) {
 // A sound run is refuted with probability at most γ = 1e-6; each flaw is refuted, by the same
 // games, at the same γ. The canary is a gradient ten times as long as the clip.
 func TestFlawsAreRefuted(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("the goroutines are those of TestRepeatsAndShrinks")
+	}
 	const gamma, delta = 1e-6, 1e-2
 	src := noise.NewFast(11, 1)
 	d := train.Images(5, 2, 2, 1, 2, &src)
@@ -174,6 +178,9 @@ func TestCovarianceBeatsOthers(t *testing.T) {
 // scores differ by half, the one of the higher score is found at least as easily, within
 // intervals at 1−1e-6.
 func TestMahalanobisCanaryOfTrainedNet(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("the goroutines are those of TestRepeatsAndShrinks")
+	}
 	src := noise.NewFast(12, 1)
 	m := train.Conv{Height: 4, Width: 4, Channels: 1, Filters: []int{3}, Labels: 3}
 	pool, refs, start := trained(t, m, 4, &src)
@@ -228,6 +235,9 @@ func TestMahalanobisCanaryOfTrainedNet(t *testing.T) {
 // gives the power itself, √m standard deviations, and the candidate of the highest score is the
 // hardest to hide though not the longest.
 func TestMahalanobisCanaryOfSyntheticGradients(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("the goroutines are those of TestRepeatsAndShrinks")
+	}
 	const d, rows = 20, 15
 	src := noise.NewFast(13, 1)
 	c := mat.NewSymDense(d, nil)

@@ -112,6 +112,7 @@ func TestBellRefuses(t *testing.T) {
 // A run with the secure sum plays the same arms as one with the plain sum of the same messages;
 // where users vanish under way batches are played again.
 func TestRunsUnderBell(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	instance, err := bandit.BernoulliInstance(0.9, 0.3)
 	if err != nil {
 		t.Fatal(err)

@@ -110,6 +110,9 @@ func differ(at string, got, want any) string {
 // The simulator that is committed has the runs of the code of today, to the last bit: one that is
 // stale fails here, and is made anew by `make explorer`.
 func TestTheCommittedSimulatorIsOfToday(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("its goroutines are those of package explore's tests")
+	}
 	node := testneeds.Program(t, "node", "nodejs")
 	c := exec.CommandContext(t.Context(), node,
 		append([]string{"testdata/play.js", "../../../docs/explorer"},
@@ -150,6 +153,9 @@ func TestTheCommittedSimulatorIsOfToday(t *testing.T) {
 
 // What is made of other files is as they are, and the page is no larger than was promised.
 func TestMadeFiles(t *testing.T) {
+	if testneeds.Race {
+		t.Skip("its goroutines are those of package explore's tests")
+	}
 	err := fs.WalkDir(look.Files(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/release"
@@ -286,14 +287,11 @@ func draws(t *testing.T, p *pair, batches int) []int64 {
 	return out
 }
 
-// The noise in shares against the exact mass of its law: χ² over 20 cells at 10^5 draws, ε = 1 (10^4
-// where tests are short). The false alarm is 10^-6; half the noise is caught, and noise that is shared
+// The noise in shares against the exact mass of its law: χ² over 20 cells at 10^4 draws, ε = 1 (10^5
+// at full size). The false alarm is 10^-6; half the noise is caught, and noise that is shared
 // by two batches too.
 func TestNoiseInShares(t *testing.T) {
-	n := 100_000
-	if testing.Short() {
-		n = 10_000
-	}
+	n := testneeds.Size(10_000, 100_000)
 	law := func(k float64) func(release.Noise) (int64, error) {
 		return func(noise release.Noise) (int64, error) {
 			z, err := noise.Draw()

@@ -28,6 +28,7 @@ func postgresAt(t testing.TB, address string) func(context.Context) (Store, erro
 }
 
 func TestPostgresIsTheModel(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	t.Parallel()
 	address, ctx := pgtest.Database(t), t.Context()
 	open := postgresAt(t, address)
