@@ -10,14 +10,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
-func near(t *testing.T, what string, got, want, tol float64) {
-	t.Helper()
-	if !(math.Abs(got-want) <= tol) {
-		t.Errorf("%s = %v, want %v ± %v", what, got, want, tol)
-	}
-}
+var near = testneeds.Near
 
 // steinke is the p-value of Steinke, Nasr and Jagielski (2023, Theorem 5.2), as their program has it.
 func steinke(o audit.OneRun, epsilon, delta float64) float64 {

@@ -226,14 +226,6 @@ func chi2(stat float64, df int) error {
 	return nil
 }
 
-// must unwraps a constructor.
-func must[T any](x T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return x
-}
-
 // lattice is the distribution function of the sum of n draws from {(first+i)·step : weight
 // p[i]}, by convolution.
 func lattice(first int, step float64, p ...float64) func(n int) func(float64) float64 {
@@ -291,7 +283,7 @@ func (t twin) Sum(n int, s *noise.Fast) float64 {
 // laws.
 func TestBrokenTwins(t *testing.T) {
 	p := 0.3
-	bern := reference{must(NewBernoulli(p)), p, p * (1 - p), lattice(0, 1, 1-p, p)}
+	bern := reference{testneeds.Must(NewBernoulli(p)), p, p * (1 - p), lattice(0, 1, 1-p, p)}
 	clip := clippedReference(0.1, 0.1, 0, 1)
 	table := tableReference()
 	for _, c := range []struct {

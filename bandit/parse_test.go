@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -73,16 +74,16 @@ func anyLaw(t *rapid.T) Law {
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "law") {
 	case 0:
-		return must(NewBernoulli(rapid.Float64Range(0, 1).Draw(t, "p")))
+		return testneeds.Must(NewBernoulli(rapid.Float64Range(0, 1).Draw(t, "p")))
 	case 1:
-		return must(NewGaussian(x("mean"), sd))
+		return testneeds.Must(NewGaussian(x("mean"), sd))
 	case 2:
-		return must(NewClippedGaussian(x("mean"), sd, lo, hi))
+		return testneeds.Must(NewClippedGaussian(x("mean"), sd, lo, hi))
 	case 3:
-		return must(NewUniform(lo, hi))
+		return testneeds.Must(NewUniform(lo, hi))
 	case 4:
 		shape := rapid.Float64Range(minShape, maxShape)
-		return must(NewBeta(shape.Draw(t, "a"), shape.Draw(t, "b")))
+		return testneeds.Must(NewBeta(shape.Draw(t, "a"), shape.Draw(t, "b")))
 	default:
 		p := rapid.SliceOfN(rapid.Float64Range(0.01, 1), 1, 20).Draw(t, "p")
 		values := make([]float64, len(p))
@@ -94,7 +95,7 @@ func anyLaw(t *rapid.T) Law {
 		for i := range p {
 			p[i] /= sum
 		}
-		return must(NewTable(values, p))
+		return testneeds.Must(NewTable(values, p))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // A table is a law of masses p[i] of lo+i.
@@ -114,16 +116,6 @@ func total(n int, draw func() float64) func() float64 {
 	}
 }
 
-func must[D any](t testing.TB) func(D, error) D {
-	return func(d D, err error) D {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-}
-
 // One share against its mass, from n = 1 (geometric) up; n = 2, 3, 5 deal in several blocks of
 // blocks, and 4096 is a release's size.
 func TestNegativeBinomialLaw(t *testing.T) {
@@ -137,7 +129,7 @@ func TestNegativeBinomialLaw(t *testing.T) {
 		{16, 10, 1, draws / 4}, {64, 640, 1, draws / 10}, {64, 8, 1, draws / 2},
 		{4096, 70, 1, 2 * draws}, {4096, 1000, 1, 2 * draws}, {1 << 40, 1000, 1, draws / 10},
 	} {
-		b := must[NegativeBinomial](t)(NewNegativeBinomial(c.n, c.num, c.den))
+		b := testneeds.Must(NewNegativeBinomial(c.n, c.num, c.den))
 		r, scale := 1/float64(c.n), float64(c.num)/float64(c.den)
 		name := fmt.Sprintf("share of %d, scale %v", c.n, scale)
 		draw := drawFloat(t, b, Key{Experiment: name}.ChaCha8())
@@ -170,7 +162,7 @@ func TestPolyaDifferenceLaw(t *testing.T) {
 	for _, c := range []struct {
 		n, num, den uint64
 	}{{1, 10, 1}, {2, 7, 2}, {4, 40, 1}, {64, 20, 1}, {4096, 40, 1}} {
-		d := must[PolyaDifference](t)(NewPolyaDifference(c.n, c.num, c.den))
+		d := testneeds.Must(NewPolyaDifference(c.n, c.num, c.den))
 		scale := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("difference of %d, scale %v", c.n, scale)
 		half := negativeBinomialTable(1/float64(c.n), scale)
@@ -184,7 +176,7 @@ func TestPolyaDifferenceLaw(t *testing.T) {
 func TestPolyaTotal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ n, num, den uint64 }{{2, 2, 1}, {3, 1, 1}, {7, 100, 1}, {16, 40, 1}} {
-		d := must[PolyaDifference](t)(NewPolyaDifference(c.n, c.num, c.den))
+		d := testneeds.Must(NewPolyaDifference(c.n, c.num, c.den))
 		scale := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("total of %d, scale %v", c.n, scale)
 		f := testStream(name)
@@ -256,7 +248,7 @@ func TestPoissonLaw(t *testing.T) {
 		{3, 1}, {4, 1}, {499, 100}, {19, 2}, {50, 1}, {1009, 10}, {1 << 12, 1},
 		{1 << 18, 1},
 	} {
-		p := must[Poisson](t)(NewPoisson(c.num, c.den))
+		p := testneeds.Must(NewPoisson(c.num, c.den))
 		mean := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("Poisson(%d/%d)", c.num, c.den)
 		n := draws / 10
@@ -303,8 +295,8 @@ func TestSkellamLaw(t *testing.T) {
 	for _, c := range []struct {
 		n, num, den uint64
 	}{{1, 1, 50}, {1, 7, 2}, {2, 1, 1}, {5, 3, 1}, {8, 97, 1}, {3, 200, 1}} {
-		users := must[Skellam](t)(NewSkellam(c.num, c.den*c.n))
-		at1 := must[Skellam](t)(NewSkellam(c.num, c.den))
+		users := testneeds.Must(NewSkellam(c.num, c.den*c.n))
+		at1 := testneeds.Must(NewSkellam(c.num, c.den))
 		v := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("Skellam(%v) of %d", v, c.n)
 		f := testStream(name)
@@ -345,7 +337,7 @@ func TestDiscreteGaussianTotal(t *testing.T) {
 		n, num, den uint64
 		apart       bool
 	}{{2, 1, 4, true}, {4, 1, 8, true}, {3, 9, 1, false}, {8, 100, 8, false}} {
-		user := must[DiscreteGaussian](t)(NewDiscreteGaussianVariance(c.num, c.den))
+		user := testneeds.Must(NewDiscreteGaussianVariance(c.num, c.den))
 		v := float64(c.num) / float64(c.den)
 		law := gaussianTable(v)
 		for range c.n - 1 {
@@ -430,7 +422,7 @@ func TestDeal(t *testing.T) {
 	for _, c := range []struct {
 		n, g uint64
 	}{{2, 1}, {2, 2}, {2, 7}, {2, 40}, {3, 8}, {3, 65}, {5, 9}, {16, 100}, {64, 200}} {
-		b := must[NegativeBinomial](t)(NewNegativeBinomial(c.n, 1, 1))
+		b := testneeds.Must(NewNegativeBinomial(c.n, 1, 1))
 		// p[x] is P(x units of the first k), by the urn's definition.
 		p := []float64{1}
 		for k := uint64(1); k <= c.g; k++ {
@@ -523,16 +515,16 @@ func TestDistributedBadInput(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	p := must[Poisson](t)(NewPoisson(0, 5))
+	p := testneeds.Must(NewPoisson(0, 5))
 	if x, err := p.Draw(src); x != 0 || err != nil {
 		t.Errorf("Poisson(0) is %d, %v", x, err)
 	}
-	p = must[Poisson](t)(NewPoisson(1<<36, 1))
+	p = testneeds.Must(NewPoisson(1<<36, 1))
 	if x, err := p.Draw(src); err != nil || math.Abs(float64(x-1<<36)) > 8*(1<<18) {
 		t.Errorf("Poisson(2^36) is %d, %v", x, err)
 	}
 	// The noise of a broken source leaves the range and says so.
-	s := must[NegativeBinomial](t)(NewNegativeBinomial(2, 1<<20, 1))
+	s := testneeds.Must(NewNegativeBinomial(2, 1<<20, 1))
 	if _, err := s.Draw(&script{words: []uint64{0}}); err == nil {
 		t.Error("no error from a source of zeros")
 	}
@@ -578,8 +570,8 @@ func TestDistributedProperty(t *testing.T) {
 func TestDistributedAllocations(t *testing.T) {
 	src := Key{}.ChaCha8()
 	f := testStream("allocations")
-	d := must[PolyaDifference](t)(NewPolyaDifference(4, 70, 1))
-	s := must[Skellam](t)(NewSkellam(7, 2))
+	d := testneeds.Must(NewPolyaDifference(4, 70, 1))
+	s := testneeds.Must(NewSkellam(7, 2))
 	if n := testing.AllocsPerRun(1000, func() {
 		_, _ = d.Draw(src)
 		_, _ = s.Draw(src)
@@ -608,13 +600,13 @@ func BenchmarkDistributed(b *testing.B) {
 	for _, n := range []uint64{4, 64, 4096, 1 << 20} {
 		for _, scale := range []uint64{10, 100, 1000} {
 			bench(fmt.Sprintf("polya/n=%d/scale=%d", n, scale),
-				must[PolyaDifference](b)(NewPolyaDifference(n, scale, 1)))
+				testneeds.Must(NewPolyaDifference(n, scale, 1)))
 		}
 	}
 	for _, v := range []struct {
 		num, den uint64
 	}{{1, 1000}, {1, 1}, {3, 1}, {10, 1}, {100, 1}, {1e4, 1}, {1e6, 1}} {
-		bench(fmt.Sprintf("skellam/variance=%d/%d", v.num, v.den), must[Skellam](b)(NewSkellam(v.num, v.den)))
+		bench(fmt.Sprintf("skellam/variance=%d/%d", v.num, v.den), testneeds.Must(NewSkellam(v.num, v.den)))
 	}
 }
 

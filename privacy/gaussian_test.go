@@ -8,8 +8,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sotto-dp/sotto/internal/testneeds"
 	"github.com/sotto-dp/sotto/privacy"
 )
+
+var near = testneeds.Close
 
 func ExampleGaussianSigma() {
 	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.5}, privacy.Renyi{Alpha: 8, Epsilon: 4},
@@ -27,14 +30,6 @@ func ExampleGaussianSigma() {
 	// epsilon=1,delta=1e-06: 4.22468 <nil>
 	// none: 0.00000 <nil>
 	// Gaussian noise: budget is epsilon=1: it is never pure; the budget must be rho, or epsilon and delta, or alpha and epsilon, or mu
-}
-
-func near(t *testing.T, what string, got, want, rel float64) {
-	t.Helper()
-	if !(math.Abs(got-want) <= rel*math.Abs(want)) {
-		t.Errorf("%s = %.17g, want %.17g: relative error %.2g", what, got, want,
-			math.Abs(got-want)/math.Abs(want))
-	}
 }
 
 // The tolerance is what double precision of the argument allows: a relative error u of μ changes δ

@@ -13,7 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/design"
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
+
+var near = testneeds.Near
 
 func gaussian(rng *rand.Rand, k, d int) [][]float64 {
 	a := make([][]float64, k)
@@ -137,13 +140,6 @@ func optimal(t testing.TB, actions [][]float64, o design.Options) design.Design 
 		t.Fatal(err)
 	}
 	return d
-}
-
-func near(t *testing.T, what string, got, want, tol float64) {
-	t.Helper()
-	if !(math.Abs(got-want) <= tol) {
-		t.Errorf("%s = %v, want %v ± %v", what, got, want, tol)
-	}
 }
 
 func unit(d, i int, scale float64) []float64 {

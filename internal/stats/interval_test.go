@@ -12,19 +12,15 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
+<<<<<<< HEAD:internal/stats/interval_test.go
 	"github.com/sotto-dp/sotto/internal/stats"
+=======
+	"github.com/sotto-dp/sotto/internal/interval"
+	"github.com/sotto-dp/sotto/internal/testneeds"
+>>>>>>> 69862dd (Keep what tests copied in one place):internal/interval/interval_test.go
 )
 
-// near compares with a relative tolerance: the references are printed with 15 digits.
-func near(t *testing.T, what string, got, want, rel float64) {
-	t.Helper()
-	if got == want {
-		return
-	}
-	if !(math.Abs(got-want) <= rel*math.Abs(want)) {
-		t.Errorf("%s = %.15g, want %.15g", what, got, want)
-	}
-}
+var near = testneeds.Close
 
 func TestMean(t *testing.T) {
 	mean, sd, se := stats.Mean([]float64{2, 4, 4, 4, 5, 5, 7, 9})

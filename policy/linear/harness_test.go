@@ -3,8 +3,11 @@ package linear_test
 import (
 	"math"
 	"math/rand/v2"
-	"testing"
+
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
+
+var near = testneeds.Near
 
 // sphere fills a with vectors of ℝ^d, uniform on the sphere of this radius.
 func sphere(a []float64, d int, radius float64, rng *rand.Rand) {
@@ -27,14 +30,6 @@ func dot(a, b []float64) float64 {
 		x += a[i] * b[i]
 	}
 	return x
-}
-
-// near says so if got is not within so much of want.
-func near(t *testing.T, what string, got, want, within float64) {
-	t.Helper()
-	if !(math.Abs(got-want) <= within) {
-		t.Errorf("%s is %v, want %v", what, got, want)
-	}
 }
 
 // sign is a reward in {−1,1} with this mean.
