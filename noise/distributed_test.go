@@ -119,6 +119,7 @@ func total(n int, draw func() float64) func() float64 {
 // One share against its mass, from n = 1 (geometric) up; n = 2, 3, 5 deal in several blocks of
 // blocks, and 4096 is a release's size.
 func TestNegativeBinomialLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64
@@ -158,6 +159,7 @@ func TestNegativeBinomialLaw(t *testing.T) {
 }
 
 func TestPolyaDifferenceLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64
@@ -174,6 +176,7 @@ func TestPolyaDifferenceLaw(t *testing.T) {
 // The noise of n users is the discrete Laplace law, drawn exactly and fast; shares of too many
 // users are not, nor are one user's two halves of one draw.
 func TestPolyaTotal(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct{ n, num, den uint64 }{{2, 2, 1}, {3, 1, 1}, {7, 100, 1}, {16, 40, 1}} {
 		d := testneeds.Must(NewPolyaDifference(c.n, c.num, c.den))
@@ -212,6 +215,7 @@ func publishedPolya(f *Fast, r, scale float64) int64 {
 // At ε = 0.1 and n = 4096 users, g = 7, the published noise has a standard deviation of 0.17 where
 // 99 are promised. The test of the law sees it in few draws.
 func TestPublishedPolyaIsCaught(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	t.Parallel()
 	const n, scale = 4096, 70
 	f := testStream("published")
@@ -242,6 +246,7 @@ func TestPublishedPolyaIsCaught(t *testing.T) {
 // Means in every regime: below 1, from 1 to 2, beside a whole number either side (tails are longest
 // there), in the rejection with flat parts of 2 and of many places.
 func TestPoissonLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct{ num, den uint64 }{
 		{1, 100}, {1, 3}, {1<<55 - 1, 1 << 55}, {1, 1}, {1<<56 - 1, 1 << 55}, {2, 1}, {299, 100},
@@ -291,6 +296,7 @@ func TestPoissonLaw(t *testing.T) {
 
 // Skellam laws against the convolution of Poisson masses; the noise of n users against the total.
 func TestSkellamLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64
@@ -332,6 +338,7 @@ func TestSkellamLaw(t *testing.T) {
 // Discrete Gaussians do not add up: the noise of n users is the n-fold convolution of theirs. At
 // small variances it is told apart from one discrete Gaussian of the total variance.
 func TestDiscreteGaussianTotal(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // script is a source of given words, then of the last one for ever.
@@ -93,6 +95,7 @@ func drawFloat(t *testing.T, d drawer, src rand.Source) func() float64 {
 }
 
 func TestGeometricLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	for _, c := range scales {
 		g, err := NewGeometric(c.num, c.den)
 		if err != nil {
@@ -109,6 +112,7 @@ func TestGeometricLaw(t *testing.T) {
 }
 
 func TestDiscreteLaplaceLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	for _, c := range scales {
 		l, err := NewDiscreteLaplace(c.num, c.den)
 		if err != nil {
@@ -185,6 +189,7 @@ func TestDiscreteLaplaceBrokenTwins(t *testing.T) {
 }
 
 func TestDiscreteGaussianLaw(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	check := func(n int, name string, g DiscreteGaussian, err error, sigma float64) {
 		if err != nil {
 			t.Fatal(err)
@@ -235,6 +240,7 @@ type unrejectedTwin struct{ g DiscreteGaussian }
 func (u unrejectedTwin) Draw(src rand.Source) (int64, error) { return u.g.proposal.Draw(src) }
 
 func TestDiscreteGaussianBrokenTwins(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	right, err := NewDiscreteGaussian(10, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mathext"
+
+	"github.com/sotto-dp/sotto/internal/testneeds"
 )
 
 // Gamma and Beta draws in some hundred cells, in every regime of the samplers, with moments; a
 // shape 3 % off is seen.
 func TestGammaAndBeta(t *testing.T) {
+	testneeds.OneGoroutine(t)
 	f := testStream("gamma")
 	const n = allDraws / 4
 	for _, a := range []float64{0.2, 1, 1.5, 3, 40} {
