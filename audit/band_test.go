@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -105,9 +105,9 @@ func curves() []struct {
 // 2000, or 43 of 200, have a probability below 10⁻⁶ where γ is true. Of noise of seven tenths, a
 // broken twin, the claim's curve is outside of more.
 func TestBandIsSimultaneous(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const games, gamma = 300, 0.1
-	audits, line := testneeds.Size(200, 2000), testneeds.Size(43, 267)
+	audits, line := testkit.Size(200, 2000), testkit.Size(43, 267)
 	deltas := append([]float64{0}, audit.LogGrid(1e-4, 40)...)
 	deltas = deltas[:len(deltas)-1]
 	for i, c := range curves() {

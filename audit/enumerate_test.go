@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 func enumerated(t *testing.T, f Finite) *Exact {
@@ -205,7 +205,7 @@ func listing(f Finite, m Model, do func(p, q []float64)) {
 }
 
 func TestEnumerationAgainstTheDefinitions(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 5 {
 		f := randomFinite(r, 2, 3, 2, i%2 == 1)
@@ -260,7 +260,7 @@ func TestEnumerationAgainstTheDefinitions(t *testing.T) {
 // The arrows that are proved: Interactive ⇒ Table ⇒ View, Continual ⇒ Table, all but Interactive
 // the same for pure DP, and View ⇒ Table at a price.
 func TestArrowsBetweenModels(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range 24 {
 		e := enumerated(t, randomFinite(r, 2, 3, 2, i%3 == 0))

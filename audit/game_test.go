@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -61,7 +61,7 @@ func figure62(n int, seed uint64) (p []float64, targets map[string][]float64) {
 // allowance of 0.02 for n = 100 not being infinite. The sub-sampled mean follows the corrected
 // limit, and Theorem 6.6's is refuted.
 func TestTheoryOfTheMean(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const n, games = 100, 3000
 	p, targets := figure62(n, 7)
 	data := audit.Bernoulli{P: p}
@@ -273,7 +273,7 @@ func (b bursty) Sum(dst []float64, k int, src *noise.Fast) {
 // many columns, where it is noise alone. Without noise it is evidence, as the target takes the
 // place of a random point, and GLiR is level or a little ahead.
 func TestCovarianceAgainstTheOthers(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, c := range []struct {
 		name   string
 		d, k   int

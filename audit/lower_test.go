@@ -10,10 +10,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
-var near = testneeds.Near
+var near = testkit.Near
 
 // steinke is the p-value of Steinke, Nasr and Jagielski (2023, Theorem 5.2), as their program has it.
 func steinke(o audit.OneRun, epsilon, delta float64) float64 {

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -31,9 +31,9 @@ func toss(games int, src *noise.Fast, draw func(in bool, src *noise.Fast) float6
 // broken twins must cross that line: one that chooses its rule on the games that it tests, and one
 // that forgets what δ explains.
 func TestOddsAreValid(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const games, gamma = 200, 0.1
-	audits := testneeds.Size(120, 1000)
+	audits := testkit.Size(120, 1000)
 	line := 0 // P(Binomial(audits, γ) > line) ≤ 1e-6
 	for mathext.RegIncBeta(float64(line+1), float64(audits-line), gamma) > 1e-6 {
 		line++
@@ -158,8 +158,8 @@ func oddsCell(kind string, eps float64, games, audits int, each func(s audit.Sco
 // On the same games, search games counted, Odds is above the bounds by ranks and by a split: means of
 // audits at γ = 0.05, as shares of ε over all ε. Seeds are fixed.
 func TestOddsAreTightest(t *testing.T) {
-	testneeds.OneGoroutine(t)
-	full := testneeds.Full()
+	testkit.OneGoroutine(t)
+	full := testkit.Full()
 	sizes, epsilons := []int{1000}, []float64{0.5, 3}
 	if full {
 		sizes, epsilons = []int{1000, 10_000, 100_000}, []float64{0.1, 0.2, 0.5, 1, 2, 3, 5, 10}

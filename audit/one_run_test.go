@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -172,7 +172,7 @@ func combin(n, k int) float64 {
 // in 20 have a probability below 10⁻⁶ where it is true. By the published bound the twin is
 // never found at δ = 10⁻³.
 func TestOneRunFindsHalfTheNoise(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const m, gamma, runs = 20_000, 0.05, 20
 	src := noise.NewFast(31, 1)
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -42,7 +42,7 @@ func mechanism(t testing.TB, m privacy.Mechanism, arms, n, looks int) Subject {
 // every f. It is checked for f = 1 in both directions, e^{L} and e^{−L}, and f = 1[L > 0], within six
 // standard errors: a false alarm has a probability below 1e-7. For pure mechanisms |L| ≤ ε besides.
 func TestScoreIsTheLikelihoodRatio(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const looks, games = 13, 6000
 	root, err := privacy.NewSquareRoot(privacy.ZCDP{Rho: 0.1}, looks)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestScoreIsTheLikelihoodRatio(t *testing.T) {
 // A count through Laplace noise at ε = 1 is audited to at least 0.9 with 10⁶ games (and confidence
 // 0.99), and not above 1.
 func TestLaplaceCountIsTight(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("10⁶ games, in the same goroutines as those of other tests")
 	}
 	s := mechanism(t, privacy.Laplace{Scale: 1}, 1, 100, 1)
@@ -142,7 +142,7 @@ func TestLaplaceCountIsTight(t *testing.T) {
 // Of 300 audits of a mechanism that is as private as it says at most as many refute it as 1 −
 // confidence allows: at γ = 0.1 more than 62 have a probability below 1e-6.
 func TestPolicyAuditsAreValid(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	s := mechanism(t, privacy.Laplace{Scale: 1}, 1, 2, 1)
 	refuted, low := 0, 0.0
 	for i := range 300 {

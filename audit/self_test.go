@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -38,13 +38,13 @@ func TestSelfAudit(t *testing.T) {
 		"adac-ucb, no clipping, plays only", "identify adap-tt-star, half the scale", "adac-gope",
 		"adac-oful, half the scale",
 	}
-	if testneeds.Race { // all are done by the same goroutines, and found without it
+	if testkit.Race { // all are done by the same goroutines, and found without it
 		picked = []string{"laplace, half the scale", "clones, not shuffled", "shuffled-count",
 			"ledger, replayed, the release is made again", "ledger, a lie about N, every sum is sealed",
 			"randomizer, shared by goroutines", "randomizer, shared by goroutines, noise repeated",
 			"adap-klucb, plays only", "adac-oful, half the scale"}
 	}
-	if testneeds.Full() { // what is claimed of ledgers takes the longest; their twins are found always
+	if testkit.Full() { // what is claimed of ledgers takes the longest; their twins are found always
 		picked = append(picked, "ledger, restarted", "ledger, replayed", "ledger, a lie about N")
 	}
 	left := map[string]bool{}

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -17,7 +17,7 @@ import (
 // γ, so that is the line. The same audits with the correction left out (each of many thresholds
 // with all of γ, and the best taken) must cross it.
 func TestLowerBoundsAreValid(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const audits, games, gamma, line = 2000, 300, 0.1, 266
 	mechanisms := []struct {
 		name  string
@@ -117,7 +117,7 @@ func bit(b bool) float64 {
 // The one-run bounds against the worst mechanism there is, randomised response for each canary,
 // with leaks of probability δ; and the Gaussian reading against a Gaussian mechanism per canary.
 func TestOneRunIsValid(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const audits, m, gamma, line = 2000, 300, 0.1, 266
 	src := noise.NewFast(12, 1)
 	for _, c := range []struct{ eps, delta float64 }{{0.5, 0}, {2, 0}, {1, 0.01}} {

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -85,7 +85,7 @@ func check(r reference, draws int) error {
 // sumDraws is how many sums are drawn of a law that has its own sampler for them: enough to see the
 // skewness, 0.09, that a normal approximation of 100 Bernoullis of mean 0.3 loses. loopDraws is for
 // those whose Sum is a loop over Draw.
-var sumDraws = testneeds.Size(200_000, 400_000)
+var sumDraws = testkit.Size(200_000, 400_000)
 
 const loopDraws = 30_000
 
@@ -283,7 +283,7 @@ func (t twin) Sum(n int, s *noise.Fast) float64 {
 // laws.
 func TestBrokenTwins(t *testing.T) {
 	p := 0.3
-	bern := reference{testneeds.Must(NewBernoulli(p)), p, p * (1 - p), lattice(0, 1, 1-p, p)}
+	bern := reference{testkit.Must(NewBernoulli(p)), p, p * (1 - p), lattice(0, 1, 1-p, p)}
 	clip := clippedReference(0.1, 0.1, 0, 1)
 	table := tableReference()
 	for _, c := range []struct {

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 )
 
 func TestInstance(t *testing.T) {
-	in := testneeds.Must(NewInstance(testneeds.Must(NewBernoulli(0.5)), testneeds.Must(NewUniform(0, 1.5)), testneeds.Must(NewBeta(3, 1))))
+	in := testkit.Must(NewInstance(testkit.Must(NewBernoulli(0.5)), testkit.Must(NewUniform(0, 1.5)), testkit.Must(NewBeta(3, 1))))
 	if got := in.Means(); !slices.Equal(got, []float64{0.5, 0.75, 0.75}) {
 		t.Errorf("means %v", got)
 	}
@@ -26,7 +26,7 @@ func TestInstance(t *testing.T) {
 	if got := in.String(); got != "[bernoulli(0.5) uniform(0,1.5) beta(3,1)]" {
 		t.Errorf("string %s", got)
 	}
-	in = testneeds.Must(NewInstance(testneeds.Must(NewBernoulli(0.5)), testneeds.Must(NewGaussian(0, 1))))
+	in = testkit.Must(NewInstance(testkit.Must(NewBernoulli(0.5)), testkit.Must(NewGaussian(0, 1))))
 	if lo, hi := in.Support(); !math.IsInf(lo, -1) || !math.IsInf(hi, 1) {
 		t.Errorf("support [%v,%v]", lo, hi)
 	}
@@ -58,7 +58,7 @@ func TestStandard(t *testing.T) {
 	}
 	for c := 1; c <= 4; c++ { // ends exact and means in order for any K
 		for k := 2; k < 200; k++ {
-			m := testneeds.Must(Standard(c, k)).Means()
+			m := testkit.Must(Standard(c, k)).Means()
 			last := 0.25
 			if c == 1 {
 				last = 0.7
@@ -79,16 +79,16 @@ func TestStandard(t *testing.T) {
 }
 
 func TestUniformMeans(t *testing.T) {
-	clip := testneeds.Must(ClippedGaussianFamily(0.1, 0, 1))
+	clip := testkit.Must(ClippedGaussianFamily(0.1, 0, 1))
 	for _, c := range []struct {
 		f    Family
 		want string
 	}{
 		{BernoulliFamily(), "uniform-means(arms=10,lo=0.25,hi=0.75,law=bernoulli,redrawn=true)"},
-		{testneeds.Must(GaussianFamily(0.1)), "uniform-means(arms=10,lo=0.25,hi=0.75,law=gaussian(sd=0.1),redrawn=true)"},
+		{testkit.Must(GaussianFamily(0.1)), "uniform-means(arms=10,lo=0.25,hi=0.75,law=gaussian(sd=0.1),redrawn=true)"},
 		{clip, "uniform-means(arms=10,lo=0.25,hi=0.75,law=clipped-gaussian(sd=0.1,lo=0,hi=1),redrawn=true)"},
 	} {
-		u := testneeds.Must(NewUniformMeans(10, 0.25, 0.75, c.f, true))
+		u := testkit.Must(NewUniformMeans(10, 0.25, 0.75, c.f, true))
 		if u.String() != c.want || !u.Redrawn() {
 			t.Errorf("%v, want %s", u, c.want)
 		}
@@ -96,8 +96,8 @@ func TestUniformMeans(t *testing.T) {
 		same := noise.NewFast(1, 2)
 		var all []float64
 		for range 2000 {
-			in := testneeds.Must(u.Instance(&s))
-			if again := testneeds.Must(u.Instance(&same)); again.String() != in.String() {
+			in := testkit.Must(u.Instance(&s))
+			if again := testkit.Must(u.Instance(&same)); again.String() != in.String() {
 				t.Fatal("the same stream, another instance")
 			}
 			for _, l := range in.Arms {
@@ -113,13 +113,13 @@ func TestUniformMeans(t *testing.T) {
 			t.Errorf("%v: means: %v", u, err)
 		}
 	}
-	if u := testneeds.Must(NewUniformMeans(2, 0, 1, BernoulliFamily(), false)); u.Redrawn() {
+	if u := testkit.Must(NewUniformMeans(2, 0, 1, BernoulliFamily(), false)); u.Redrawn() {
 		t.Error("redrawn")
 	}
 }
 
 func TestFixed(t *testing.T) {
-	in := testneeds.Must(Standard(2, 5))
+	in := testkit.Must(Standard(2, 5))
 	var src Source = Fixed(in)
 	got, err := src.Instance(nil)
 	if err != nil || got.String() != in.String() || src.String() != in.String() || src.Redrawn() {

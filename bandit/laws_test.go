@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -37,7 +37,7 @@ func clippedReference(mean, sd, lo, hi float64) reference {
 	n := distuv.Normal{Mu: mean, Sigma: sd}
 	first := integral(n.Survival, mean, sd, lo, hi)
 	second := integral(func(x float64) float64 { return 2 * (x - lo) * n.Survival(x) }, mean, sd, lo, hi)
-	return reference{testneeds.Must(NewClippedGaussian(mean, sd, lo, hi)), lo + first, second - first*first,
+	return reference{testkit.Must(NewClippedGaussian(mean, sd, lo, hi)), lo + first, second - first*first,
 		single(func(x float64) float64 {
 			switch {
 			case x < lo:
@@ -51,7 +51,7 @@ func clippedReference(mean, sd, lo, hi float64) reference {
 
 // tableReference is on quarters, so that sums are exact.
 func tableReference() reference {
-	l := testneeds.Must(NewTable([]float64{1, -0.25, 0.25, 0}, []float64{0.25, 0.5, 0.125, 0.125}))
+	l := testkit.Must(NewTable([]float64{1, -0.25, 0.25, 0}, []float64{0.25, 0.5, 0.125, 0.125}))
 	const mean = 0.25 - 0.125 + 0.03125
 	return reference{l, mean, 0.25 + 0.5/16 + 0.125/16 - mean*mean,
 		lattice(-1, 0.25, 0.5, 0.125, 0.125, 0, 0, 0.25)}
@@ -77,9 +77,9 @@ func irwinHall(lo, hi float64) func(n int) func(float64) float64 {
 func references() []reference {
 	var rs []reference
 	for _, p := range []float64{0, 0.003, 0.3, 0.75, 1} {
-		rs = append(rs, reference{testneeds.Must(NewBernoulli(p)), p, p * (1 - p), lattice(0, 1, 1-p, p)})
+		rs = append(rs, reference{testkit.Must(NewBernoulli(p)), p, p * (1 - p), lattice(0, 1, 1-p, p)})
 	}
-	rs = append(rs, reference{testneeds.Must(NewGaussian(-0.5, 2)), -0.5, 4, func(n int) func(float64) float64 {
+	rs = append(rs, reference{testkit.Must(NewGaussian(-0.5, 2)), -0.5, 4, func(n int) func(float64) float64 {
 		return distuv.Normal{Mu: -0.5 * float64(n), Sigma: 2 * math.Sqrt(float64(n))}.CDF
 	}})
 	rs = append(rs,
@@ -88,11 +88,11 @@ func references() []reference {
 		clippedReference(1.5, 1, -1, 1),
 		clippedReference(-0.3, 0.2, 0, 2))
 	rs = append(rs,
-		reference{testneeds.Must(NewUniform(-1, 2)), 0.5, 9. / 12, irwinHall(-1, 2)},
-		reference{testneeds.Must(NewUniform(0, 1)), 0.5, 1. / 12, irwinHall(0, 1)})
+		reference{testkit.Must(NewUniform(-1, 2)), 0.5, 9. / 12, irwinHall(-1, 2)},
+		reference{testkit.Must(NewUniform(0, 1)), 0.5, 1. / 12, irwinHall(0, 1)})
 	for _, ab := range [][2]float64{{2, 3}, {0.5, 0.5}, {0.1, 4}, {30, 20}} {
 		a, b := ab[0], ab[1]
-		rs = append(rs, reference{testneeds.Must(NewBeta(a, b)), a / (a + b), a * b / ((a + b) * (a + b) * (a + b + 1)),
+		rs = append(rs, reference{testkit.Must(NewBeta(a, b)), a / (a + b), a * b / ((a + b) * (a + b) * (a + b + 1)),
 			single(func(x float64) float64 {
 				switch {
 				case x <= 0:
@@ -104,10 +104,10 @@ func references() []reference {
 			})})
 	}
 	rs = append(rs, tableReference(),
-		reference{testneeds.Must(NewTable([]float64{0.1, 0.7, 0.2}, []float64{0.2, 0.3, 0.5})), 0.33,
+		reference{testkit.Must(NewTable([]float64{0.1, 0.7, 0.2}, []float64{0.2, 0.3, 0.5})), 0.33,
 			0.169 - 0.33*0.33, nil},
-		reference{testneeds.Must(NewTable([]float64{0.3}, []float64{1})), 0.3, 0, nil},
-		reference{testneeds.Must(NewEmpirical(map[float64]int{0: 3, 0.5: 1, 1: 8})), 8.5 / 12,
+		reference{testkit.Must(NewTable([]float64{0.3}, []float64{1})), 0.3, 0, nil},
+		reference{testkit.Must(NewEmpirical(map[float64]int{0: 3, 0.5: 1, 1: 8})), 8.5 / 12,
 			8.25/12 - 8.5*8.5/144, lattice(0, 0.5, 3./12, 1./12, 8./12)})
 	return rs
 }
@@ -133,8 +133,8 @@ func TestLargeSums(t *testing.T) {
 	const n = 100_000_000
 	s := noise.NewFast(3, 4)
 	for _, r := range []reference{
-		{testneeds.Must(NewBernoulli(0.3)), 0.3, 0.21, nil},
-		{testneeds.Must(NewGaussian(1, 2)), 1, 4, nil},
+		{testkit.Must(NewBernoulli(0.3)), 0.3, 0.21, nil},
+		{testkit.Must(NewGaussian(1, 2)), 1, 4, nil},
 		tableReference(),
 	} {
 		x := make([]float64, 20_000)
@@ -160,9 +160,9 @@ func TestClippedGaussianMean(t *testing.T) {
 	}
 	// The largest and smallest parameters leave the doubles on the way, not at the end.
 	for _, l := range []ClippedGaussian{
-		testneeds.Must(NewClippedGaussian(0, 5e-324, 0, 1)), testneeds.Must(NewClippedGaussian(MaxAbs, 5e-324, -MaxAbs, MaxAbs)),
-		testneeds.Must(NewClippedGaussian(-MaxAbs, MaxAbs, 0, 5e-324)),
-		testneeds.Must(NewClippedGaussian(MaxAbs, MaxAbs, -MaxAbs, MaxAbs)),
+		testkit.Must(NewClippedGaussian(0, 5e-324, 0, 1)), testkit.Must(NewClippedGaussian(MaxAbs, 5e-324, -MaxAbs, MaxAbs)),
+		testkit.Must(NewClippedGaussian(-MaxAbs, MaxAbs, 0, 5e-324)),
+		testkit.Must(NewClippedGaussian(MaxAbs, MaxAbs, -MaxAbs, MaxAbs)),
 	} {
 		if m := l.Mean(); !(m >= l.lo && m <= l.hi) {
 			t.Errorf("%v: Mean is %v", l, m)
@@ -176,7 +176,7 @@ func TestBetaExtremes(t *testing.T) {
 	s := noise.NewFast(1, 1)
 	for _, ab := range [][2]float64{{minShape, minShape}, {maxShape, maxShape},
 		{minShape, maxShape}, {maxShape, minShape}, {1e-3, 1e-3}} {
-		l := testneeds.Must(NewBeta(ab[0], ab[1]))
+		l := testkit.Must(NewBeta(ab[0], ab[1]))
 		x := make([]float64, 20_000)
 		for i := range x {
 			x[i] = l.Draw(&s)
@@ -293,8 +293,8 @@ func second[T any](_ T, err error) error { return err }
 
 // TestTablesDoNotDependOnOrder: equal laws have equal strings.
 func TestTablesDoNotDependOnOrder(t *testing.T) {
-	a := testneeds.Must(NewTable([]float64{1, math.Copysign(0, -1)}, []float64{0.25, 0.75}))
-	b := testneeds.Must(NewTable([]float64{0, 1}, []float64{0.75, 0.25}))
+	a := testkit.Must(NewTable([]float64{1, math.Copysign(0, -1)}, []float64{0.25, 0.75}))
+	b := testkit.Must(NewTable([]float64{0, 1}, []float64{0.75, 0.25}))
 	if a.String() != b.String() || a.String() != "table(0:0.75,1:0.25)" {
 		t.Errorf("%v and %v", a, b)
 	}
@@ -310,14 +310,14 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-func BenchmarkBernoulliDraw(b *testing.B) { benchDraw(b, testneeds.Must(NewBernoulli(0.3))) }
-func BenchmarkGaussianDraw(b *testing.B)  { benchDraw(b, testneeds.Must(NewGaussian(0.3, 1))) }
-func BenchmarkBetaDraw(b *testing.B)      { benchDraw(b, testneeds.Must(NewBeta(2, 3))) }
-func BenchmarkUniformDraw(b *testing.B)   { benchDraw(b, testneeds.Must(NewUniform(0, 1))) }
+func BenchmarkBernoulliDraw(b *testing.B) { benchDraw(b, testkit.Must(NewBernoulli(0.3))) }
+func BenchmarkGaussianDraw(b *testing.B)  { benchDraw(b, testkit.Must(NewGaussian(0.3, 1))) }
+func BenchmarkBetaDraw(b *testing.B)      { benchDraw(b, testkit.Must(NewBeta(2, 3))) }
+func BenchmarkUniformDraw(b *testing.B)   { benchDraw(b, testkit.Must(NewUniform(0, 1))) }
 func BenchmarkTableDraw(b *testing.B)     { benchDraw(b, tableReference().law) }
 
 func BenchmarkClippedDraw(b *testing.B) {
-	benchDraw(b, testneeds.Must(NewClippedGaussian(0.5, 0.1, 0, 1)))
+	benchDraw(b, testkit.Must(NewClippedGaussian(0.5, 0.1, 0, 1)))
 }
 
 func benchDraw(b *testing.B, l Law) {
@@ -330,7 +330,7 @@ func benchDraw(b *testing.B, l Law) {
 	_ = x
 }
 
-func BenchmarkBernoulliSum(b *testing.B) { benchSum(b, testneeds.Must(NewBernoulli(0.3))) }
+func BenchmarkBernoulliSum(b *testing.B) { benchSum(b, testkit.Must(NewBernoulli(0.3))) }
 func BenchmarkTableSum(b *testing.B)     { benchSum(b, tableReference().law) }
 
 func benchSum(b *testing.B, l Law) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/noise"
 )
@@ -115,7 +115,7 @@ func TestReadContextualCSV(t *testing.T) {
 		!strings.HasPrefix(l.String(), "context-log(rounds=3,dim=2,sha256=") {
 		t.Errorf("%v", l)
 	}
-	in := testneeds.Must(l.Contextual(nil))
+	in := testkit.Must(l.Contextual(nil))
 	s := noise.NewFast(1, 2)
 	var a, m []float64
 	rounds := make([]float64, 30_000)
@@ -139,7 +139,7 @@ func TestReadContextualCSV(t *testing.T) {
 	if err := goodness(rounds, func(x float64) float64 { return min(max(math.Floor(x)/3, 0), 1) }); err != nil {
 		t.Errorf("rounds are not drawn uniformly: %v", err)
 	}
-	other := testneeds.Must(ReadContextualCSV(strings.NewReader(strings.Replace(text, "7,0.5", "8,0.5", 1)), false))
+	other := testkit.Must(ReadContextualCSV(strings.NewReader(strings.Replace(text, "7,0.5", "8,0.5", 1)), false))
 	if other.String() == l.String() {
 		t.Error("other rounds, the same key")
 	}

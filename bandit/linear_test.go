@@ -11,18 +11,18 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 )
 
 // TestRewardNoiseLaws holds the laws of a linear mean, one reward and sums, to the exact ones.
 func TestRewardNoiseLaws(t *testing.T) {
-	sd := testneeds.Must(GaussianNoise(0.5))
+	sd := testkit.Must(GaussianNoise(0.5))
 	for _, m := range []float64{-1, -0.3, 0, 0.625, 1} {
-		rs := []reference{{testneeds.Must(sd.Law(m)), m, 0.25, func(n int) func(float64) float64 {
+		rs := []reference{{testkit.Must(sd.Law(m)), m, 0.25, func(n int) func(float64) float64 {
 			return distuv.Normal{Mu: m * float64(n), Sigma: 0.5 * math.Sqrt(float64(n))}.CDF
 		}}}
-		rs = append(rs, reference{testneeds.Must(SignNoise().Law(m)), m, 1 - m*m, lattice(-1, 1, (1-m)/2, 0, (1+m)/2)})
+		rs = append(rs, reference{testkit.Must(SignNoise().Law(m)), m, 1 - m*m, lattice(-1, 1, (1-m)/2, 0, (1+m)/2)})
 		for _, r := range rs {
 			t.Run(r.law.String(), func(t *testing.T) {
 				t.Parallel()
@@ -36,7 +36,7 @@ func TestRewardNoiseLaws(t *testing.T) {
 		!strings.Contains(err.Error(), "the mean is 1.01, must be between -1 and 1") {
 		t.Errorf("a mean of 1.01: %v", err)
 	}
-	if l := testneeds.Must(SignNoise().Law(1 + 1e-12)); l.Mean() != 1 { // a unit vector times itself
+	if l := testkit.Must(SignNoise().Law(1 + 1e-12)); l.Mean() != 1 { // a unit vector times itself
 		t.Errorf("mean %v", l.Mean())
 	}
 }
@@ -44,7 +44,7 @@ func TestRewardNoiseLaws(t *testing.T) {
 // TestContextualRewards holds rewards of contextual instances to the same laws, and to taking the
 // same from the stream whatever the mean is.
 func TestContextualRewards(t *testing.T) {
-	for _, n := range []RewardNoise{SignNoise(), testneeds.Must(GaussianNoise(0.5))} {
+	for _, n := range []RewardNoise{SignNoise(), testkit.Must(GaussianNoise(0.5))} {
 		for _, m := range []float64{-1, -0.3, 0, 0.625, 1} {
 			s, at := noise.NewFast(5, 6), noise.NewFast(5, 6)
 			x := make([]float64, 60_000)
@@ -69,7 +69,7 @@ func TestContextualRewards(t *testing.T) {
 func TestLinearInstance(t *testing.T) {
 	actions := [][]float64{{1, 0}, {0, 1}, {0.5, -0.5}}
 	theta := []float64{0.75, -0.5}
-	in := testneeds.Must(NewLinearInstance(actions, theta, SignNoise()))
+	in := testkit.Must(NewLinearInstance(actions, theta, SignNoise()))
 	if got := in.Means(); !slices.Equal(got, []float64{0.75, -0.5, 0.625}) {
 		t.Errorf("means %v", got)
 	}
@@ -80,8 +80,8 @@ func TestLinearInstance(t *testing.T) {
 	if in.Actions[0][0] != 1 || in.Theta[0] != 0.75 {
 		t.Error("the instance holds on to its arguments")
 	}
-	other := testneeds.Must(NewLinearInstance([][]float64{{1, 0}, {0, 1}, {0.5, -0.5}}, []float64{0.75, -0.5},
-		testneeds.Must(GaussianNoise(1))))
+	other := testkit.Must(NewLinearInstance([][]float64{{1, 0}, {0, 1}, {0.5, -0.5}}, []float64{0.75, -0.5},
+		testkit.Must(GaussianNoise(1))))
 	if in.String() == other.String() || !strings.HasPrefix(in.String(), "linear(actions=3,dim=2,sha256=") {
 		t.Errorf("%v and %v", in, other)
 	}
@@ -99,7 +99,7 @@ func TestLinearInstance(t *testing.T) {
 		t.Errorf("two laws: %v", err)
 	}
 	// d = 1 is a line
-	if in := testneeds.Must(NewLinearInstance([][]float64{{1}, {-1}}, []float64{0.5},
+	if in := testkit.Must(NewLinearInstance([][]float64{{1}, {-1}}, []float64{0.5},
 		SignNoise())); in.Best() != 0 || in.Dim() != 1 {
 		t.Errorf("%v", in)
 	}
@@ -173,7 +173,7 @@ func TestLinearRefuses(t *testing.T) {
 		{"fixed NaN", fix(SignNoise(), []float64{nan}), "action 1: feature 1 is NaN"},
 		{"fixed twice", fix(SignNoise(), []float64{1}, []float64{1}), "actions 1 and 2 are the same"},
 		{"fixed ragged", fix(SignNoise(), []float64{1}, []float64{0, 1}), "action 2 has 2 features"},
-		{"no stream", second(testneeds.Must(NewSphereContexts(cfg)).Contextual(nil)), "the stream is missing"},
+		{"no stream", second(testkit.Must(NewSphereContexts(cfg)).Contextual(nil)), "the stream is missing"},
 		{"scale", third(Normalise(e([]float64{3, 4}, []float64{0, 1}), []float64{0.5, 0})),
 			"the largest action has norm 5 and theta 0.5: their product is 2.5 and must be at " +
 				"most 1, or means leave [-1,1]"},
@@ -219,7 +219,7 @@ func TestNormalise(t *testing.T) {
 		if err != nil || by != most {
 			t.Fatalf("scaled by %v of %v: %v", by, most, err)
 		}
-		in, err := NewLinearInstance(a, th, testneeds.Must(GaussianNoise(1)))
+		in, err := NewLinearInstance(a, th, testkit.Must(GaussianNoise(1)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,20 +235,20 @@ func TestNormalise(t *testing.T) {
 func archimedes(x float64) float64 { return min(max((1+x)/2, 0), 1) }
 
 func TestSphereActions(t *testing.T) {
-	g := testneeds.Must(NewSphereActions(10, 3, nil, testneeds.Must(GaussianNoise(1)), true))
+	g := testkit.Must(NewSphereActions(10, 3, nil, testkit.Must(GaussianNoise(1)), true))
 	if g.String() != "sphere-actions(arms=10,dim=3,theta=sphere,noise=gaussian(sd=1),redrawn=true)" ||
 		!g.Redrawn() {
 		t.Error(g)
 	}
-	given := testneeds.Must(NewSphereActions(10, 3, []float64{0, 0.5, 0}, SignNoise(), false))
+	given := testkit.Must(NewSphereActions(10, 3, []float64{0, 0.5, 0}, SignNoise(), false))
 	if given.String() != "sphere-actions(arms=10,dim=3,theta=[0 0.5 0],noise=sign,redrawn=false)" {
 		t.Error(given)
 	}
 	s, same := noise.NewFast(1, 2), noise.NewFast(1, 2)
 	coordinates := make([][]float64, 5) // of actions, of θ*, and of ⟨θ*,a⟩
 	for range 3000 {
-		in := testneeds.Must(g.Linear(&s))
-		if again := testneeds.Must(g.Linear(&same)); again.String() != in.String() {
+		in := testkit.Must(g.Linear(&s))
+		if again := testkit.Must(g.Linear(&same)); again.String() != in.String() {
 			t.Fatal("the same stream, another instance")
 		}
 		for i, a := range in.Actions {
@@ -269,7 +269,7 @@ func TestSphereActions(t *testing.T) {
 			t.Errorf("coordinate %d: %v", i, err)
 		}
 	}
-	if in := testneeds.Must(given.Linear(&s)); !slices.Equal(in.Theta, []float64{0, 0.5, 0}) {
+	if in := testkit.Must(given.Linear(&s)); !slices.Equal(in.Theta, []float64{0, 0.5, 0}) {
 		t.Errorf("theta %v", in.Theta)
 	}
 }
@@ -277,16 +277,16 @@ func TestSphereActions(t *testing.T) {
 func TestGaussianContexts(t *testing.T) {
 	const d, k, rounds = 3, 10, 4000
 	theta := []float64{0.6, 0, 0.8}
-	cfg := ContextConfig{Arms: k, Dim: d, Theta: theta, Noise: testneeds.Must(GaussianNoise(1))}
-	plain := testneeds.Must(NewGaussianContexts(cfg, nil, 0.1))
+	cfg := ContextConfig{Arms: k, Dim: d, Theta: theta, Noise: testkit.Must(GaussianNoise(1))}
+	plain := testkit.Must(NewGaussianContexts(cfg, nil, 0.1))
 	if s := plain.String(); s != "gaussian-contexts(arms=10,dim=3,mean=[0.5773502691896258 "+
 		"0.5773502691896258 0.5773502691896258],variance=0.1,theta=[0.6 0 "+
 		"0.8],noise=gaussian(sd=1),normalise=false,redrawn=false)" {
 		t.Error(s)
 	}
 	cfg.Normalise = true
-	ball := testneeds.Must(NewGaussianContexts(cfg, nil, 0.1))
-	open, inside := testneeds.Must(plain.Contextual(nil)), testneeds.Must(ball.Contextual(nil))
+	ball := testkit.Must(NewGaussianContexts(cfg, nil, 0.1))
+	open, inside := testkit.Must(plain.Contextual(nil)), testkit.Must(ball.Contextual(nil))
 	s, same := noise.NewFast(1, 2), noise.NewFast(1, 2)
 	var a, m, b, mb []float64
 	coordinates := make([][]float64, d+1)
@@ -333,25 +333,25 @@ func TestGaussianContexts(t *testing.T) {
 		t.Error("normal noise is not bounded")
 	}
 	cfg.Noise = SignNoise()
-	if !testneeds.Must(testneeds.Must(NewGaussianContexts(cfg, nil, 0.1)).Contextual(nil)).Bounded() {
+	if !testkit.Must(testkit.Must(NewGaussianContexts(cfg, nil, 0.1)).Contextual(nil)).Bounded() {
 		t.Error("signs on the ball are bounded")
 	}
 	// Signs cannot have a mean beyond 1: then the mean is 1.
 	cfg.Normalise = false
-	far := testneeds.Must(testneeds.Must(NewGaussianContexts(cfg, []float64{9, 0, 9}, 0.1)).Contextual(nil))
+	far := testkit.Must(testkit.Must(NewGaussianContexts(cfg, []float64{9, 0, 9}, 0.1)).Contextual(nil))
 	if _, m := far.Round(nil, nil, &s); far.Bounded() || m[0] != 1 {
 		t.Errorf("bounded %v, mean %v", far.Bounded(), m)
 	}
 }
 
 func TestOtherContexts(t *testing.T) {
-	sphere := testneeds.Must(NewSphereContexts(ContextConfig{Arms: 4, Dim: 3, Redrawn: true}))
+	sphere := testkit.Must(NewSphereContexts(ContextConfig{Arms: 4, Dim: 3, Redrawn: true}))
 	if sphere.String() != "sphere-contexts(arms=4,dim=3,theta=sphere,noise=sign,redrawn=true)" ||
 		!sphere.Redrawn() {
 		t.Error(sphere)
 	}
 	s := noise.NewFast(3, 4)
-	in := testneeds.Must(sphere.Contextual(&s))
+	in := testkit.Must(sphere.Contextual(&s))
 	var coordinates, means []float64
 	for range 8000 {
 		a, m := in.Round(nil, nil, &s)
@@ -372,11 +372,11 @@ func TestOtherContexts(t *testing.T) {
 		t.Error("bounded, dim or actions")
 	}
 
-	fixed := testneeds.Must(NewFixedContexts([][]float64{{1, 0}, {0, 0.5}}, ContextConfig{Theta: []float64{0.5, 0.5}}))
+	fixed := testkit.Must(NewFixedContexts([][]float64{{1, 0}, {0, 0.5}}, ContextConfig{Theta: []float64{0.5, 0.5}}))
 	if fixed.String() != "fixed-contexts(actions=[1 0] [0 0.5],theta=[0.5 0.5],noise=sign,redrawn=false)" {
 		t.Error(fixed)
 	}
-	in = testneeds.Must(fixed.Contextual(nil))
+	in = testkit.Must(fixed.Contextual(nil))
 	for range 3 {
 		a, m := in.Round(nil, nil, nil)
 		if !slices.Equal(a, []float64{1, 0, 0, 0.5}) || !slices.Equal(m, []float64{0.5, 0.25}) {
@@ -384,23 +384,23 @@ func TestOtherContexts(t *testing.T) {
 		}
 		a[0] = 7 // the caller's own
 	}
-	if one := testneeds.Must(testneeds.Must(NewFixedContexts([][]float64{{1}},
+	if one := testkit.Must(testkit.Must(NewFixedContexts([][]float64{{1}},
 		ContextConfig{Theta: []float64{1}})).Contextual(nil)); one.MaxActions() != 1 {
 		t.Error("one action")
 	}
 }
 
 func contexts(noise RewardNoise, normalise bool) ContextualInstance {
-	return testneeds.Must(testneeds.Must(NewGaussianContexts(ContextConfig{Arms: 10, Dim: 3, Theta: []float64{0, 0, 1},
+	return testkit.Must(testkit.Must(NewGaussianContexts(ContextConfig{Arms: 10, Dim: 3, Theta: []float64{0, 0, 1},
 		Noise: noise, Normalise: normalise}, nil, 0.1)).Contextual(nil))
 }
 
 func TestRoundsDoNotAllocate(t *testing.T) {
-	log := testneeds.Must(ReadContextualCSV(strings.NewReader("round,x1,reward\n1,0,0\n1,1,0\n2,0,1\n"), false))
-	fixed := testneeds.Must(testneeds.Must(NewFixedContexts([][]float64{{1}, {0.5}},
+	log := testkit.Must(ReadContextualCSV(strings.NewReader("round,x1,reward\n1,0,0\n1,1,0\n2,0,1\n"), false))
+	fixed := testkit.Must(testkit.Must(NewFixedContexts([][]float64{{1}, {0.5}},
 		ContextConfig{Theta: []float64{1}})).Contextual(nil))
 	for _, in := range []ContextualInstance{contexts(SignNoise(), true),
-		contexts(testneeds.Must(GaussianNoise(1)), false), fixed, log} {
+		contexts(testkit.Must(GaussianNoise(1)), false), fixed, log} {
 		s := noise.NewFast(1, 2)
 		a, m := make([]float64, 0, in.MaxActions()*in.Dim()), make([]float64, 0, in.MaxActions())
 		if n := testing.AllocsPerRun(100, func() { a, m = in.Round(a, m, &s); in.Reward(m[0], &s) }); n != 0 {
@@ -413,7 +413,7 @@ func BenchmarkRound(b *testing.B) {
 	for _, v := range []struct {
 		name string
 		in   ContextualInstance
-	}{{"gaussian", contexts(testneeds.Must(GaussianNoise(1)), false)}, {"normalised", contexts(SignNoise(), true)}} {
+	}{{"gaussian", contexts(testkit.Must(GaussianNoise(1)), false)}, {"normalised", contexts(SignNoise(), true)}} {
 		b.Run(v.name, func(b *testing.B) {
 			s := noise.NewFast(1, 2)
 			var a, m []float64

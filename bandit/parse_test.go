@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -74,16 +74,16 @@ func anyLaw(t *rapid.T) Law {
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "law") {
 	case 0:
-		return testneeds.Must(NewBernoulli(rapid.Float64Range(0, 1).Draw(t, "p")))
+		return testkit.Must(NewBernoulli(rapid.Float64Range(0, 1).Draw(t, "p")))
 	case 1:
-		return testneeds.Must(NewGaussian(x("mean"), sd))
+		return testkit.Must(NewGaussian(x("mean"), sd))
 	case 2:
-		return testneeds.Must(NewClippedGaussian(x("mean"), sd, lo, hi))
+		return testkit.Must(NewClippedGaussian(x("mean"), sd, lo, hi))
 	case 3:
-		return testneeds.Must(NewUniform(lo, hi))
+		return testkit.Must(NewUniform(lo, hi))
 	case 4:
 		shape := rapid.Float64Range(minShape, maxShape)
-		return testneeds.Must(NewBeta(shape.Draw(t, "a"), shape.Draw(t, "b")))
+		return testkit.Must(NewBeta(shape.Draw(t, "a"), shape.Draw(t, "b")))
 	default:
 		p := rapid.SliceOfN(rapid.Float64Range(0.01, 1), 1, 20).Draw(t, "p")
 		values := make([]float64, len(p))
@@ -95,7 +95,7 @@ func anyLaw(t *rapid.T) Law {
 		for i := range p {
 			p[i] /= sum
 		}
-		return testneeds.Must(NewTable(values, p))
+		return testkit.Must(NewTable(values, p))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/internal/stats"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // synthetic is a contest of laws whose means are known: draw is the value of an entrant in a world
@@ -329,7 +329,7 @@ func TestOrderKeepsWhatIsSettled(t *testing.T) {
 // sample of 20 000 with about 40 of them; and what is no order is not proved: of equal means,
 // seldom enough, however often one looks.
 func TestBets(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	// two points, 1000 with probability 1/500, less 2 and the mean
 	values := func(seed uint64, mean float64) func(int) float64 {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/internal/pgtest"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // People use a service by their browsers: an experiment is started by the form and watched,
@@ -42,10 +42,10 @@ func drive(t *testing.T, script, want string, env ...string) {
 		t.Skip("it takes 20 s")
 	}
 	t.Parallel() // much of it is waiting
-	chromium := testneeds.Program(t, "chromium", "chromium-browser", "google-chrome")
-	node := testneeds.Program(t, "node")
+	chromium := testkit.Program(t, "chromium", "chromium-browser", "google-chrome")
+	node := testkit.Program(t, "node")
 	if _, err := os.Stat("testdata/browser/node_modules/playwright-core"); err != nil {
-		testneeds.Missing(t, "run npm ci in cli/testdata/browser: what drives the browser is not there")
+		testkit.Missing(t, "run npm ci in cli/testdata/browser: what drives the browser is not there")
 	}
 	dir := t.TempDir()
 	self, err := os.Executable()

@@ -19,7 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // The canary is one person's reward. Beyond has the same digits out of every range.
@@ -240,7 +240,7 @@ func canaryFiles() map[string]map[string]string {
 // No command that reads rewards says one, in what it prints, in what it writes, or in why it refuses:
 // not its digits, not its bytes, and no hash of its file. Every command of the tree has a row.
 func TestCanaryReward(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	k, err := newParser(streams{program: "sotto"})
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestCanaryReward(t *testing.T) {
 		}
 		for set, files := range canaryFiles() {
 			known := set == "good" || set == "outside"
-			if !known && !testneeds.Full() && set != "text" && set != "quote" {
+			if !known && !testkit.Full() && set != "text" && set != "quote" {
 				continue // five hundred commands are run at full size
 			}
 			t.Run(name+"/"+set, func(t *testing.T) {

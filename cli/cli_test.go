@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -40,7 +40,7 @@ func (forever) Next(privacy.Released) *policy.Batch {
 
 func TestScripts(t *testing.T) {
 	dir, files := "testdata/script", []string(nil)
-	if testneeds.Race { // of each process the start takes 0.1 s there: those that do several things at once
+	if testkit.Race { // of each process the start takes 0.1 s there: those that do several things at once
 		dir = ""
 		for _, name := range []string{"aggregate", "aggregate-spent", "explore", "interrupt", "run", "serve",
 			"shards"} {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew")
@@ -31,7 +31,7 @@ var moreExamples = map[string]string{
 //
 //	go test ./cli -run CommandsPage -update
 func TestCommandsPage(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	k, err := newParser(streams{program: "sotto"})
 	if err != nil {
 		t.Fatal(err)

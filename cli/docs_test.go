@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // TestDocs runs what the pages of docs show, so that they do not rot. A block of four spaces that
@@ -25,7 +25,7 @@ import (
 //	<!-- run: slow -->    it takes long, and is run where SOTTO_DOCS=all
 //	<!-- run: exit 1 -->  the last command of the block ends with this exit code
 func TestDocs(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("what the pages show is simulation, slow under the race detector")
 	}
 	pages, err := filepath.Glob("../docs/*.md")

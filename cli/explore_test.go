@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // The explorer in Chromium, served and as files: what is drawn while the knob turns has the numbers
 // of sotto run. testdata/browser/explorer.mjs has it all.
 func TestExplorerBrowser(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("the program's simulations take ten times as long: it runs among the tests of full size")
 	}
 	var want strings.Builder

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // What the outside module imports, beside the code of the page.
@@ -29,7 +29,7 @@ import (
 // A module outside of this one, made of the code in docs/adding-a-policy.md alone, has every command
 // with a policy of its own.
 func TestOutsideModule(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("the program is another process, built without the race detector")
 	}
 	if testing.Short() {

@@ -13,14 +13,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
 // The recipes are run where pandas or R are, on the files of the page's own commands, and find the
 // same numbers; everywhere, what they read is in those files.
 func TestRecipes(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("what the pages show is simulation, slow under the race detector")
 	}
 	page, err := os.ReadFile("../docs/recipes.md")

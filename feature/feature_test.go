@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/feature"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // shop has a block of every kind: intercept (1), age (1), device (3), city (cross only), length (1),
@@ -552,7 +552,7 @@ func FuzzVectors(f *testing.F) {
 
 // The mapper is one for all goroutines, and allocates nothing.
 func TestNoAllocation(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("a sync.Pool drops things at random under the race detector")
 	}
 	p, context, actions := rank(t)

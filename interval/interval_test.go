@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -175,8 +175,8 @@ func TestOneReleaseOfTheMartingale(t *testing.T) {
 // Runs: 100 000 of each noise. At a probability of 0.05 more than 5340 of them have probability
 // below 1e-6 (binomial).
 func TestIntervalsCoverAtAllTimes(t *testing.T) {
-	runs := testneeds.Size(20_000, 100_000)
-	most := testneeds.Size(1155, 5340) // with a false alarm of 1e-6, both
+	runs := testkit.Size(20_000, 100_000)
+	most := testkit.Size(1155, 5340) // with a false alarm of 1e-6, both
 	means := []float64{0.5, 0.3}
 	for _, law := range []struct {
 		noise    privacy.Mechanism

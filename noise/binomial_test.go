@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // most is the largest number of coins.
@@ -49,7 +49,7 @@ func binomialCells(n int, p float64) ([]float64, func(float64) float64) {
 }
 
 func TestBinomialLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, c := range []struct {
 		n int
 		p float64

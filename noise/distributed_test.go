@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // A table is a law of masses p[i] of lo+i.
@@ -119,7 +119,7 @@ func total(n int, draw func() float64) func() float64 {
 // One share against its mass, from n = 1 (geometric) up; n = 2, 3, 5 deal in several blocks of
 // blocks, and 4096 is a release's size.
 func TestNegativeBinomialLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64
@@ -130,7 +130,7 @@ func TestNegativeBinomialLaw(t *testing.T) {
 		{16, 10, 1, draws / 4}, {64, 640, 1, draws / 10}, {64, 8, 1, draws / 2},
 		{4096, 70, 1, 2 * draws}, {4096, 1000, 1, 2 * draws}, {1 << 40, 1000, 1, draws / 10},
 	} {
-		b := testneeds.Must(NewNegativeBinomial(c.n, c.num, c.den))
+		b := testkit.Must(NewNegativeBinomial(c.n, c.num, c.den))
 		r, scale := 1/float64(c.n), float64(c.num)/float64(c.den)
 		name := fmt.Sprintf("share of %d, scale %v", c.n, scale)
 		draw := drawFloat(t, b, Key{Experiment: name}.ChaCha8())
@@ -159,12 +159,12 @@ func TestNegativeBinomialLaw(t *testing.T) {
 }
 
 func TestPolyaDifferenceLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64
 	}{{1, 10, 1}, {2, 7, 2}, {4, 40, 1}, {64, 20, 1}, {4096, 40, 1}} {
-		d := testneeds.Must(NewPolyaDifference(c.n, c.num, c.den))
+		d := testkit.Must(NewPolyaDifference(c.n, c.num, c.den))
 		scale := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("difference of %d, scale %v", c.n, scale)
 		half := negativeBinomialTable(1/float64(c.n), scale)
@@ -176,10 +176,10 @@ func TestPolyaDifferenceLaw(t *testing.T) {
 // The noise of n users is the discrete Laplace law, drawn exactly and fast; shares of too many
 // users are not, nor are one user's two halves of one draw.
 func TestPolyaTotal(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct{ n, num, den uint64 }{{2, 2, 1}, {3, 1, 1}, {7, 100, 1}, {16, 40, 1}} {
-		d := testneeds.Must(NewPolyaDifference(c.n, c.num, c.den))
+		d := testkit.Must(NewPolyaDifference(c.n, c.num, c.den))
 		scale := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("total of %d, scale %v", c.n, scale)
 		f := testStream(name)
@@ -215,7 +215,7 @@ func publishedPolya(f *Fast, r, scale float64) int64 {
 // At ε = 0.1 and n = 4096 users, g = 7, the published noise has a standard deviation of 0.17 where
 // 99 are promised. The test of the law sees it in few draws.
 func TestPublishedPolyaIsCaught(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	const n, scale = 4096, 70
 	f := testStream("published")
@@ -246,14 +246,14 @@ func TestPublishedPolyaIsCaught(t *testing.T) {
 // Means in every regime: below 1, from 1 to 2, beside a whole number either side (tails are longest
 // there), in the rejection with flat parts of 2 and of many places.
 func TestPoissonLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct{ num, den uint64 }{
 		{1, 100}, {1, 3}, {1<<55 - 1, 1 << 55}, {1, 1}, {1<<56 - 1, 1 << 55}, {2, 1}, {299, 100},
 		{3, 1}, {4, 1}, {499, 100}, {19, 2}, {50, 1}, {1009, 10}, {1 << 12, 1},
 		{1 << 18, 1},
 	} {
-		p := testneeds.Must(NewPoisson(c.num, c.den))
+		p := testkit.Must(NewPoisson(c.num, c.den))
 		mean := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("Poisson(%d/%d)", c.num, c.den)
 		n := draws / 10
@@ -296,13 +296,13 @@ func TestPoissonLaw(t *testing.T) {
 
 // Skellam laws against the convolution of Poisson masses; the noise of n users against the total.
 func TestSkellamLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64
 	}{{1, 1, 50}, {1, 7, 2}, {2, 1, 1}, {5, 3, 1}, {8, 97, 1}, {3, 200, 1}} {
-		users := testneeds.Must(NewSkellam(c.num, c.den*c.n))
-		at1 := testneeds.Must(NewSkellam(c.num, c.den))
+		users := testkit.Must(NewSkellam(c.num, c.den*c.n))
+		at1 := testkit.Must(NewSkellam(c.num, c.den))
 		v := float64(c.num) / float64(c.den)
 		name := fmt.Sprintf("Skellam(%v) of %d", v, c.n)
 		f := testStream(name)
@@ -338,13 +338,13 @@ func TestSkellamLaw(t *testing.T) {
 // Discrete Gaussians do not add up: the noise of n users is the n-fold convolution of theirs. At
 // small variances it is told apart from one discrete Gaussian of the total variance.
 func TestDiscreteGaussianTotal(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	for _, c := range []struct {
 		n, num, den uint64
 		apart       bool
 	}{{2, 1, 4, true}, {4, 1, 8, true}, {3, 9, 1, false}, {8, 100, 8, false}} {
-		user := testneeds.Must(NewDiscreteGaussianVariance(c.num, c.den))
+		user := testkit.Must(NewDiscreteGaussianVariance(c.num, c.den))
 		v := float64(c.num) / float64(c.den)
 		law := gaussianTable(v)
 		for range c.n - 1 {
@@ -429,7 +429,7 @@ func TestDeal(t *testing.T) {
 	for _, c := range []struct {
 		n, g uint64
 	}{{2, 1}, {2, 2}, {2, 7}, {2, 40}, {3, 8}, {3, 65}, {5, 9}, {16, 100}, {64, 200}} {
-		b := testneeds.Must(NewNegativeBinomial(c.n, 1, 1))
+		b := testkit.Must(NewNegativeBinomial(c.n, 1, 1))
 		// p[x] is P(x units of the first k), by the urn's definition.
 		p := []float64{1}
 		for k := uint64(1); k <= c.g; k++ {
@@ -522,16 +522,16 @@ func TestDistributedBadInput(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	p := testneeds.Must(NewPoisson(0, 5))
+	p := testkit.Must(NewPoisson(0, 5))
 	if x, err := p.Draw(src); x != 0 || err != nil {
 		t.Errorf("Poisson(0) is %d, %v", x, err)
 	}
-	p = testneeds.Must(NewPoisson(1<<36, 1))
+	p = testkit.Must(NewPoisson(1<<36, 1))
 	if x, err := p.Draw(src); err != nil || math.Abs(float64(x-1<<36)) > 8*(1<<18) {
 		t.Errorf("Poisson(2^36) is %d, %v", x, err)
 	}
 	// The noise of a broken source leaves the range and says so.
-	s := testneeds.Must(NewNegativeBinomial(2, 1<<20, 1))
+	s := testkit.Must(NewNegativeBinomial(2, 1<<20, 1))
 	if _, err := s.Draw(&script{words: []uint64{0}}); err == nil {
 		t.Error("no error from a source of zeros")
 	}
@@ -577,8 +577,8 @@ func TestDistributedProperty(t *testing.T) {
 func TestDistributedAllocations(t *testing.T) {
 	src := Key{}.ChaCha8()
 	f := testStream("allocations")
-	d := testneeds.Must(NewPolyaDifference(4, 70, 1))
-	s := testneeds.Must(NewSkellam(7, 2))
+	d := testkit.Must(NewPolyaDifference(4, 70, 1))
+	s := testkit.Must(NewSkellam(7, 2))
 	if n := testing.AllocsPerRun(1000, func() {
 		_, _ = d.Draw(src)
 		_, _ = s.Draw(src)
@@ -607,13 +607,13 @@ func BenchmarkDistributed(b *testing.B) {
 	for _, n := range []uint64{4, 64, 4096, 1 << 20} {
 		for _, scale := range []uint64{10, 100, 1000} {
 			bench(fmt.Sprintf("polya/n=%d/scale=%d", n, scale),
-				testneeds.Must(NewPolyaDifference(n, scale, 1)))
+				testkit.Must(NewPolyaDifference(n, scale, 1)))
 		}
 	}
 	for _, v := range []struct {
 		num, den uint64
 	}{{1, 1000}, {1, 1}, {3, 1}, {10, 1}, {100, 1}, {1e4, 1}, {1e6, 1}} {
-		bench(fmt.Sprintf("skellam/variance=%d/%d", v.num, v.den), testneeds.Must(NewSkellam(v.num, v.den)))
+		bench(fmt.Sprintf("skellam/variance=%d/%d", v.num, v.den), testkit.Must(NewSkellam(v.num, v.den)))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"math/bits"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // inverse is the w of n·w = 1 modulo 2^64, of an odd n, by Newton's iteration.
@@ -27,8 +27,8 @@ func TestUnevenWords(t *testing.T) {
 	for _, n := range []uint64{3, 7, 641, 1<<40 + 15, 1<<49 + 69} {
 		uneven := new(big.Int).Lsh(big.NewInt(1), 64)
 		rest := uneven.Mod(uneven, new(big.Int).SetUint64(n)).Uint64()
-		geometric := testneeds.Must(NewGeometric(n, 1))
-		share := testneeds.Must(NewNegativeBinomial(n, 1, 1))
+		geometric := testkit.Must(NewGeometric(n, 1))
+		share := testkit.Must(NewNegativeBinomial(n, 1, 1))
 		for _, lo := range []uint64{0, 1, rest - 1, rest, rest + 1, n - 1, n, n + 1} {
 			w := lo * inverse(n)
 			want, used := n-1, 2
@@ -97,7 +97,7 @@ func TestCoinWords(t *testing.T) {
 
 // The last value that fits an int64 is drawn, and what is beyond is ErrOverflow, in one word or two.
 func TestLargestValues(t *testing.T) {
-	g := testneeds.Must(NewGeometric(1<<50, 1))
+	g := testkit.Must(NewGeometric(1<<50, 1))
 	above := func(k int) uint64 { return (expPrefixes[k] + 1) << 1 } // V = k, and plus
 	// U = 2^50 − 1, kept as its coin fails, and V = 8190 + 1: 2^50·8192 − 1.
 	x, err := g.Draw(&script{words: append(append([]uint64{allOnes, allOnes}, zeros(273)...), above(1))})
@@ -113,7 +113,7 @@ func TestLargestValues(t *testing.T) {
 	}
 	// Products of dealing must stay below 2^63.
 	for _, n := range []uint64{2, 3, 1 << 40} {
-		b := testneeds.Must(NewNegativeBinomial(n, 1, 1))
+		b := testkit.Must(NewNegativeBinomial(n, 1, 1))
 		most := (uint64(1)<<63 - 1) / n
 		if b.overflows(most) || !b.overflows(most+1) || !b.overflows(allOnes) {
 			t.Errorf("%d shares: %d units or one more", n, most)
@@ -142,10 +142,10 @@ func TestGaussianFraction(t *testing.T) {
 		{1<<56 - 1, 1 << 55}, {1<<56 - 1, 1<<56 - 2}, {1 << 56, 1<<56 - 1}, {1 << 56, 1}} {
 		name := fmt.Sprintf("%d/%d", c.num, c.den)
 		if c.num/c.den < 1<<50 {
-			g := testneeds.Must(NewDiscreteGaussian(c.num, c.den))
+			g := testkit.Must(NewDiscreteGaussian(c.num, c.den))
 			check("sigma "+name, g, c.den, c.num, product(c.num, c.num))
 		}
-		g := testneeds.Must(NewDiscreteGaussianVariance(c.num, c.den))
+		g := testkit.Must(NewDiscreteGaussianVariance(c.num, c.den))
 		root := new(big.Int).SetUint64(c.num / c.den)
 		scale := root.Sqrt(root).Uint64() + 1
 		check("variance "+name, g, scale*c.den, c.num, product(c.num, c.den, scale, scale))
@@ -188,16 +188,16 @@ func TestLimits(t *testing.T) {
 
 // Parameters that are not in lowest terms name the same law.
 func TestLowestTerms(t *testing.T) {
-	if a, b := testneeds.Must(NewPoisson(12, 4)), testneeds.Must(NewPoisson(3, 1)); a != b {
+	if a, b := testkit.Must(NewPoisson(12, 4)), testkit.Must(NewPoisson(3, 1)); a != b {
 		t.Errorf("Poisson laws %+v and %+v", a, b)
 	}
-	if a, b := testneeds.Must(NewSkellam(10, 4)), testneeds.Must(NewSkellam(5, 2)); a != b {
+	if a, b := testkit.Must(NewSkellam(10, 4)), testkit.Must(NewSkellam(5, 2)); a != b {
 		t.Errorf("Skellam laws %+v and %+v", a, b)
 	}
-	if a, b := testneeds.Must(NewGeometric(74, 20)), testneeds.Must(NewGeometric(37, 10)); a != b {
+	if a, b := testkit.Must(NewGeometric(74, 20)), testkit.Must(NewGeometric(37, 10)); a != b {
 		t.Errorf("geometric laws %+v and %+v", a, b)
 	}
-	if a, b := testneeds.Must(NewDiscreteGaussian(74, 20)), testneeds.Must(NewDiscreteGaussian(37, 10)); a != b {
+	if a, b := testkit.Must(NewDiscreteGaussian(74, 20)), testkit.Must(NewDiscreteGaussian(37, 10)); a != b {
 		t.Errorf("Gaussian laws %+v and %+v", a, b)
 	}
 }
@@ -312,7 +312,7 @@ func TestFirstMasses(t *testing.T) {
 			mass[x] = p
 			p *= mean / float64(x+1)
 		}
-		law := testneeds.Must(NewPoisson(c.num, c.den))
+		law := testkit.Must(NewPoisson(c.num, c.den))
 		name := fmt.Sprintf("Poisson(%v)", mean)
 		src := Key{Experiment: name}.ChaCha8()
 		checkMasses(t, name, n, func() (uint64, bool) {
@@ -329,7 +329,7 @@ func TestFirstMasses(t *testing.T) {
 			mass[x] = p
 			p *= (1 - q) * (float64(x) + r) / float64(x+1)
 		}
-		law := testneeds.Must(NewNegativeBinomial(c.n, c.num, c.den))
+		law := testkit.Must(NewNegativeBinomial(c.n, c.num, c.den))
 		name := fmt.Sprintf("share of %d", c.n)
 		src := Key{Experiment: name}.ChaCha8()
 		checkMasses(t, name, n, func() (uint64, bool) {
@@ -345,14 +345,14 @@ func TestFirstMasses(t *testing.T) {
 			law  drawer
 			mass func(x float64) float64
 		}{
-			"Laplace": {testneeds.Must(NewDiscreteLaplace(c.num, c.den)), func(x float64) float64 {
+			"Laplace": {testkit.Must(NewDiscreteLaplace(c.num, c.den)), func(x float64) float64 {
 				return math.Tanh(1/(2*t0)) * math.Exp(-math.Abs(x)/t0)
 			}},
-			"difference of one": {testneeds.Must(NewPolyaDifference(1, c.num, c.den)),
+			"difference of one": {testkit.Must(NewPolyaDifference(1, c.num, c.den)),
 				func(x float64) float64 { return math.Tanh(1/(2*t0)) * math.Exp(-math.Abs(x)/t0) }},
-			"Gaussian": {testneeds.Must(NewDiscreteGaussianVariance(c.num, c.den)),
+			"Gaussian": {testkit.Must(NewDiscreteGaussianVariance(c.num, c.den)),
 				func(x float64) float64 { return gaussian.p[int(x)-gaussian.lo] }},
-			"Gaussian of sigma": {testneeds.Must(NewDiscreteGaussian(c.num, c.den)),
+			"Gaussian of sigma": {testkit.Must(NewDiscreteGaussian(c.num, c.den)),
 				func(x float64) float64 {
 					wide := gaussianTable(t0 * t0)
 					return wide.p[int(x)-wide.lo]
@@ -378,7 +378,7 @@ func TestFirstMasses(t *testing.T) {
 			zero += term
 			term *= half * half / (k * k)
 		}
-		law := testneeds.Must(NewSkellam(c.num, c.den))
+		law := testkit.Must(NewSkellam(c.num, c.den))
 		src := Key{Experiment: "first Skellam"}.ChaCha8()
 		checkMasses(t, fmt.Sprintf("Skellam(%v)", 2*half), n, func() (uint64, bool) {
 			x, err := law.Draw(src)
@@ -392,7 +392,7 @@ func TestFirstMasses(t *testing.T) {
 func TestPoissonProposals(t *testing.T) {
 	const n = 20_000
 	for _, c := range []struct{ num, den uint64 }{{2, 1}, {14, 5}, {5, 1}, {97, 10}} {
-		p := testneeds.Must(NewPoisson(c.num, c.den))
+		p := testkit.Must(NewPoisson(c.num, c.den))
 		mean, mode := float64(c.num)/float64(c.den), float64(p.mode)
 		if w := math.Ceil(math.Sqrt(mode)); float64(p.flat) != w {
 			t.Errorf("mean %v: flat for %d, want %v", mean, p.flat, w)

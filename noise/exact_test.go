@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // script is a source of given words, then of the last one for ever.
@@ -95,7 +95,7 @@ func drawFloat(t *testing.T, d drawer, src rand.Source) func() float64 {
 }
 
 func TestGeometricLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, c := range scales {
 		g, err := NewGeometric(c.num, c.den)
 		if err != nil {
@@ -112,7 +112,7 @@ func TestGeometricLaw(t *testing.T) {
 }
 
 func TestDiscreteLaplaceLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, c := range scales {
 		l, err := NewDiscreteLaplace(c.num, c.den)
 		if err != nil {
@@ -189,7 +189,7 @@ func TestDiscreteLaplaceBrokenTwins(t *testing.T) {
 }
 
 func TestDiscreteGaussianLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	check := func(n int, name string, g DiscreteGaussian, err error, sigma float64) {
 		if err != nil {
 			t.Fatal(err)
@@ -240,7 +240,7 @@ type unrejectedTwin struct{ g DiscreteGaussian }
 func (u unrejectedTwin) Draw(src rand.Source) (int64, error) { return u.g.proposal.Draw(src) }
 
 func TestDiscreteGaussianBrokenTwins(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	right, err := NewDiscreteGaussian(10, 1)
 	if err != nil {
 		t.Fatal(err)

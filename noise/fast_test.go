@@ -4,14 +4,14 @@ import (
 	"math"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // draws is how often most laws are drawn from, and allDraws how often rare values and twins that are
 // only a little off need it.
 const allDraws = 1_000_000
 
-var draws = testneeds.Size(300_000, allDraws)
+var draws = testkit.Size(300_000, allDraws)
 
 // drawsAt is how many it takes to see other values than 0 at a scale.
 func drawsAt(scale float64) int {

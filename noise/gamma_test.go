@@ -7,13 +7,13 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // Gamma and Beta draws in some hundred cells, in every regime of the samplers, with moments; a
 // shape 3 % off is seen.
 func TestGammaAndBeta(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	f := testStream("gamma")
 	const n = allDraws / 4
 	for _, a := range []float64{0.2, 1, 1.5, 3, 40} {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -278,7 +278,7 @@ func twoServers(t *testing.T, build func() policy.Policy, seed uint64,
 // Every live policy that is proved for the noise of two servers decides between them as it does on
 // one server that is believed and adds the sum of their noises, decision by decision.
 func TestDecisionsAreThoseOfOneServer(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	ok := func(p policy.Policy, err error) policy.Policy {
 		if err != nil {
 			t.Fatal(err)

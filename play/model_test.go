@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // Whatever happens in whatever order, with crashes at every point: each accepted reward is in
@@ -64,12 +64,12 @@ func TestLiveIsTheModel(t *testing.T) {
 				})
 			}
 			if c.sole {
-				testneeds.OneGoroutine(t)
+				testkit.OneGoroutine(t)
 			}
 			if c.lines == 0 {
 				c.least, c.full, c.lines = 8, 20, 3
 			}
-			longer(t, c.build, testneeds.Size(c.least, c.full), c.lines)
+			longer(t, c.build, testkit.Size(c.least, c.full), c.lines)
 		})
 	}
 }
@@ -200,7 +200,7 @@ func TestSilentRuleIsCaught(t *testing.T) {
 // is promised.
 func TestCrashAtEveryInstant(t *testing.T) {
 	const steps = 120
-	every := testneeds.Size(5, 1) // prime to places
+	every := testkit.Size(5, 1) // prime to places
 	middle := func(n int, _ string) int { return n / 2 }
 	traffic := func(crash int) func(h *house, i int) error {
 		return func(h *house, i int) error {

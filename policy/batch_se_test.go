@@ -11,7 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -76,7 +76,7 @@ func provedRadius(p, s, h float64) func(active, b, n float64) float64 {
 }
 
 func TestBatchSEAgainstReference(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const horizon = 20000
 	dropped := 0
 	for seed := range uint64(20) {

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/divergence"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -195,7 +195,7 @@ func TestCertifiedBatchesAreExactInLongRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 				horizon := 20_000
-				if i < 3 && testneeds.Full() {
+				if i < 3 && testkit.Full() {
 					horizon = 100_000
 				}
 				r := fixed(uint64(i), means, false)
@@ -518,7 +518,7 @@ func (e eighths) run(p Policy, horizon int) (looks int, counts []int, err error)
 // and 85.38 ± 0.57 for KL-UCB at T = 2e4, on means .75, .625, .5, .375 and .25. The bound of 5.5
 // standard errors is passed by chance with probability 4e-8.
 func TestIndexRegret(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const runs = 300
 	for _, c := range []struct {
 		index, horizon int

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/internal/divergence"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -182,7 +182,7 @@ func lazy(tab table, horizon int, eps, constant float64, coins Coins) []int {
 // |z| < 5 on the plays of each arm and on their squares, at two rounds, each a false alarm of
 // 6·10⁻⁷. The broken twin, an optimism of 2 instead of 3, is caught.
 func TestLazyDPTSAgainstReference(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const horizon, runs = 1500, 400
 	worst, twin := 0.0, 0.0
 	for i, v := range []struct {

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -122,7 +122,7 @@ func wins(gaussian bool, n, s []float64) []float64 {
 // the worst, one that plays the rival wherever it may win, one that draws a rival's θ at its mark as
 // if there were no mark, one that keeps the surplus of its bound, and one whose leader is never low.
 func TestThompsonExactLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	type world struct {
 		name     string
 		gaussian bool
@@ -131,7 +131,7 @@ func TestThompsonExactLaw(t *testing.T) {
 		rounds   int
 		ahead    float64 // share of the rounds that is decided ahead, at least
 	}
-	runs := testneeds.Size(25_000, 100_000)
+	runs := testkit.Size(25_000, 100_000)
 	law := func(v world) map[string]float64 {
 		out, seen := map[string]float64{}, map[string][]float64{}
 		n, s := make([]float64, len(v.begin)), make([]float64, len(v.begin))
@@ -292,9 +292,9 @@ func (w surplusTwin) above(a int, c float64) (float64, bool) {
 // round gives them: Kolmogorov and Smirnov's two samples, √(n/2)·D above 2.75 with a probability
 // below 10⁻⁶ each. A policy that takes a rival's θ for larger by 0.05 is caught.
 func TestThompsonAgainstPerRound(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const horizon = 10_000
-	runs := testneeds.Size(150, 400)
+	runs := testkit.Size(150, 400)
 	for _, gaussian := range []bool{false, true} {
 		for _, means := range [][]float64{{0.75, 0.7, 0.7, 0.7, 0.7}, {0.75, 0.625, 0.5, 0.375, 0.25}} {
 			regret := func(n []float64) (x float64) {
@@ -399,7 +399,7 @@ func smirnov(x, y []float64) float64 {
 // the place that they are raised to and keep to their side of x, bounds hold, what they bound is
 // drawn with the chance that is left, and patience is kept at the last reward.
 func TestPosteriors(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const draws = 20_000
 	coins := noise.NewFast(9, 9)
 	for _, gaussian := range []bool{false, true} {
@@ -526,7 +526,7 @@ func TestThompsonAllocatesNothing(t *testing.T) {
 			if released, err = ledger.ReleaseAll(ids, p.Mechanism(), &values); err != nil {
 				t.Fatal(err)
 			}
-		}); got > 0 && !testneeds.Race {
+		}); got > 0 && !testkit.Race {
 			t.Errorf("gaussian %v: %v allocations a batch", gaussian, got)
 		}
 		if ahead < 2500 {

@@ -8,11 +8,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-var near = testneeds.Close
+var near = testkit.Close
 
 func ExampleGaussianSigma() {
 	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.5}, privacy.Renyi{Alpha: 8, Epsilon: 4},

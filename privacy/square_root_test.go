@@ -5,7 +5,7 @@ import (
 	bignum "math/big"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // A rootCoefficient is c_k = C(2k,k)/4^k in 128 bits.
@@ -65,7 +65,7 @@ func rootError(decay, weight []float64, want []rootCoefficient) float64 {
 // The terms are the square root's coefficients, not those of a matrix near it: to 3·10⁻¹⁶ for every
 // sum that the mechanism may have. With one moved in its 13th digit they are not.
 func TestRootTermsAreTheCoefficients(t *testing.T) {
-	want := rootCoefficients(testneeds.Size(50, 1000))
+	want := rootCoefficients(testkit.Size(50, 1000))
 	if off := rootError(rootDecay[:], rootWeight[:], want); off > 3e-16 {
 		t.Errorf("a coefficient is off by %.2g of itself", off)
 	}

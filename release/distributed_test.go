@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -294,7 +294,7 @@ func lawCases(t testing.TB) []lawCase {
 // convolution, and drawn at once, by every user with fast noise, and by every user exactly. 16
 // families in three ways, each with a false-alarm probability of 10^-6.
 func TestReadLaw(t *testing.T) {
-	draws := testneeds.Size(40_000, 100_000)
+	draws := testkit.Size(40_000, 100_000)
 	for _, c := range lawCases(t) {
 		want := wantMass(c.m)
 		for _, way := range []string{"total", "per user", "exact"} {
@@ -319,8 +319,8 @@ func TestReadLaw(t *testing.T) {
 // false-alarm probability of 10^-6 for each of the 14 tests. Twins with a user too few, or one
 // discrete Gaussian for two narrow ones, are caught.
 func TestTotalNoiseLaw(t *testing.T) {
-	testneeds.OneGoroutine(t)
-	draws := testneeds.Size(100_000, 1_000_000)
+	testkit.OneGoroutine(t)
+	draws := testkit.Size(100_000, 1_000_000)
 	s := &noise.Key{Seed: 23, Role: noise.RoleNoise}.Fast(1)[0]
 	d := &distributed{fast: s, src: s}
 	for _, c := range []struct {

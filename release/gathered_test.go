@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -111,7 +111,7 @@ func gatheredLaw(t testing.TB, g Gathering, stated privacy.Mechanism, twin gathe
 	}
 	const at = gridSteps + gridSteps/4 + gridSteps/2 // and the public default of the fourth
 	want.low += at
-	return pValue(testneeds.Size(20_000, 100_000), func() int {
+	return pValue(testkit.Size(20_000, 100_000), func() int {
 		sum := gathered(t, g, stated, partiesOf(g)+twin.parties, others)
 		if twin.curator != nil {
 			twin.curator(c, whole, others)
@@ -147,7 +147,7 @@ func TestGatheredLaw(t *testing.T) {
 
 // Twins with less noise, or more, are caught.
 func TestGatheredTwinsAreCaught(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	quiet := func(c *Gathered, _ Noise, _ rand.Source) { c.curator.noise = silent{} }
 	own := func(times uint64) func(*Gathered, Noise, rand.Source) {
 		return func(c *Gathered, n Noise, src rand.Source) {
@@ -736,7 +736,7 @@ func TestSimulatedGathered(t *testing.T) {
 				want := one.times(map[privacy.Trust]int{privacy.TrustTwoServer: 2, privacy.TrustLocal: 3,
 					privacy.TrustSecAgg: 1}[g.Trust] + missing)
 				want.low += gridSteps / 2
-				p := pValue(testneeds.Size(20_000, 100_000), func() int {
+				p := pValue(testkit.Size(20_000, 100_000), func() int {
 					if err := c.AddSum(1, 3, 0.5); err != nil {
 						t.Fatal(err)
 					}

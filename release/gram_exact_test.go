@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/stats"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -101,7 +101,7 @@ func inspectMass(t *testing.T, draws int, twin func(g *gramFeatures[int64])) (ba
 }
 
 func TestRealGramNoiseHasItsMass(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	if inspectMass(t, 150_000, nil) {
 		t.Error("not the law")
 	}

@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/sotto-dp/sotto/internal/stats"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -426,7 +426,7 @@ func inspectGram[T number](t testing.TB, c gramCase, draws int,
 }
 
 func TestGramCuratorsPassInspection(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, c := range gramCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			if bad := inspectGram(t, c, 10_000, buildGram, nil); len(bad) > 0 {
@@ -488,7 +488,7 @@ type drawnAgain[T number] struct{ fresh func() vectorStream[T] }
 func (r drawnAgain[T]) at(t uint64) ([]T, error) { return r.fresh().at(t) }
 
 func TestBrokenGramTwinsAreCaught(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, c := range gramCases(t) {
 		catchGramTwins(t, c, buildGram)
 	}

@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -326,7 +326,7 @@ func examine(t testing.TB, s sitting, draws int) []string {
 }
 
 func TestVectorCuratorsPassExamination(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, s := range sittings(t) {
 		t.Run(s.name, func(t *testing.T) {
 			if bad := examine(t, s, 100_000); len(bad) > 0 {
@@ -337,7 +337,7 @@ func TestVectorCuratorsPassExamination(t *testing.T) {
 }
 
 func TestBrokenVectorTwinsAreCaught(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	noisy := func(f func(s sampler[float64]) sampler[float64]) func(exam) exam {
 		return func(e exam) exam {
 			switch c := e.inner.(type) {

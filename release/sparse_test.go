@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -171,7 +171,7 @@ func TestSparseCuratorsPassInspection(t *testing.T) {
 }
 
 func TestBrokenSparseTwinsAreCaught(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, twin := range []struct {
 		name, check string
 		build       maker

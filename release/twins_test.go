@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -55,7 +55,7 @@ func broken(f func(c *curator[float64]) Curator) maker {
 }
 
 func TestBrokenTwinsAreCaught(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, twin := range []struct {
 		name   string
 		check  string // that must fail

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // lured is a session against a server that lets few honest clients in, and all who are corrupt: of
@@ -54,7 +54,7 @@ func TestTwinAnnouncedNumber(t *testing.T) {
 func TestNoTwoStories(t *testing.T) {
 	const enrolled, bad = 20, 5
 	read := map[bool]int{}
-	for n := 8; n <= 16; n += testneeds.Size(4, 2) {
+	for n := 8; n <= 16; n += testkit.Size(4, 2) {
 		for split := 1; split < n-bad-1; split++ {
 			for _, twin := range []bool{false, true} {
 				s := testSession("divided", enrolled)

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // view is what a server sees of one session of four clients who are all neighbours, modulo m: the
@@ -145,7 +145,7 @@ func violations(t *testing.T, x [viewers]uint64, broken twin, n int) (bad []stri
 
 func TestServerView(t *testing.T) {
 	for _, x := range [][viewers]uint64{{1, 2, 3, 4}, {0, 6, 0, 1}} {
-		if bad := violations(t, x, sound, testneeds.Size(20_000, 100_000)); bad != nil {
+		if bad := violations(t, x, sound, testkit.Size(20_000, 100_000)); bad != nil {
 			t.Errorf("of messages %v the server sees more than their sum: %v", x, bad)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/internal/stats"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -111,7 +111,7 @@ func TestBatchSERadiiCover(t *testing.T) {
 		{"clones", approx, release.Trust{Model: privacy.TrustShuffle, Noise: privacy.NoiseLaplace}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			runs := testneeds.Size(250, 750)
+			runs := testkit.Size(250, 750)
 			c.trust.P, c.trust.Like = p, c.budget
 			left := coverage(t, c.name, c.budget, c.trust, 0.03, p, runs, proved(1))
 			lo, hi, err := stats.ClopperPearson(left, runs, 1-2e-6)

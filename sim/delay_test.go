@@ -11,7 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	live "github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
@@ -208,7 +208,7 @@ func TestLiveIdentifies(t *testing.T) {
 // 2110 where exactly what is asked for is taken, 2407 where at least that is, 42 444 if it is thrown
 // away.
 func TestDelayedRegret(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const horizon, window, runs = 1_000_000, 10_000, 3
 	budget := privacy.Pure{Epsilon: 1}
 	arms := bernoulli(t, 0.6, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -134,7 +134,7 @@ func (b thompson) released(rho float64) float64 {
 // In every cell of the grid zcdp-imed has less regret than either at the same ρ, by more than 5 standard
 // errors; seeds are fixed. SOTTO_RUNS=8 plays all cells at T = 10⁶, eight times.
 func TestDrawsThatPayLose(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("one goroutine that simulates round by round, slow under the race detector")
 	}
 	horizon, runs, names := 50_000, 4, []string{"mu2"}

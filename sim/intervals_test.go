@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -103,7 +103,7 @@ func outside(t *testing.T, runs int, of, told privacy.Mechanism) (ever, last, di
 // Runs: 200 of each noise, or 4000. At a probability of 0.05 more than 30 and 277 of them have
 // probability below 5e-8 (binomial), and there are twelve counts.
 func TestIntervalsOfRunsCover(t *testing.T) {
-	runs, most := testneeds.Size(200, 4000), testneeds.Size(30, 277)
+	runs, most := testkit.Size(200, 4000), testkit.Size(30, 277)
 	for _, c := range []struct {
 		name             string
 		noise, half, far privacy.Mechanism

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
@@ -242,7 +242,7 @@ func TestContextualPoliciesArePaired(t *testing.T) {
 // have the standard deviation of a run, over √100 and √runs; 5.2 standard errors are left to chance
 // with probability 2·10⁻⁷ each.
 func TestReproduceContextualRegret(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	src, err := bandit.NewGaussianContexts(bandit.ContextConfig{Arms: 10, Dim: 3,
 		Noise: gaussian(t, 1), Redrawn: true}, nil, 0.1)
 	if err != nil {
@@ -292,7 +292,7 @@ func TestReproduceContextualRegret(t *testing.T) {
 // The same for GOPE on ten actions and θ* uniform on the sphere of ℝ³, drawn for each run,
 // with N(0,1) noise.
 func TestReproduceLinearRegret(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	src, err := bandit.NewSphereActions(10, 3, nil, gaussian(t, 1), true)
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 )
@@ -27,7 +27,7 @@ func fiveArms(t testing.TB) map[string]bandit.Instance {
 // lazy-dp-ts). A mean here must be within 5 standard errors of both: a false alarm has probability
 // below 6·10⁻⁷ each. Only cells whose laws have light tails are compared by means.
 func TestReproduceOptimalPolicies(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	instances := fiveArms(t)
 	literal := func(alpha float64) catalog.Params { return catalog.Params{"alpha": alpha, "first": 1} }
 	paper := catalog.Params{"caution": 1} // the reference is of the paper's index

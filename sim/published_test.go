@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
@@ -169,7 +169,7 @@ func apart(x, y []float64) float64 {
 // whatever the law; all ten together give a false alarm with probability at most 1e-6. Twins of
 // ours that have a fault are told apart.
 func TestPublishedProgramsOf004(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	cells := published004()
 	far := func(n int) float64 { // a tenth of 1e-6
 		return math.Sqrt((1 + math.Log(1e7)) / float64(n))

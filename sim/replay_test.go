@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -29,7 +29,7 @@ func (s *spy) Next(r privacy.Released) *policy.Batch {
 
 // The transcript of a run restores its policy, wherever it is cut, and its ledger's total.
 func TestTranscriptIsTheState(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	everyPolicy(t, func(t *testing.T, e catalog.Entry, b privacy.Budget) {
 		const horizon = 8_000
 		var text bytes.Buffer

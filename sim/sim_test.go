@@ -10,7 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -144,9 +144,9 @@ func TestCurveIsTheTraceEvaluated(t *testing.T) {
 
 // What a run costs is what its policy was given, whatever the rewards.
 func TestLedgerTotalIsTheBudget(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	everyPolicy(t, func(t *testing.T, e catalog.Entry, b privacy.Budget) {
-		for run := range testneeds.Size(2, 5) {
+		for run := range testkit.Size(2, 5) {
 			cfg := config(t, mu2(t), e.Name, b, 200_000, run, nil)
 			var out sim.Result
 			if err := sim.Run(context.Background(), cfg, &out); err != nil {
@@ -172,7 +172,7 @@ func TestLedgerTotalIsTheBudget(t *testing.T) {
 // means and their standard errors at T = 10⁷ on C2, ε = 1. A mean of n runs must be within 5
 // standard errors of both: a false alarm has probability below 6·10⁻⁷ each.
 func TestReproduceRegretAtTenMillion(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, v := range []struct {
 		policy       string
 		budget       privacy.Budget

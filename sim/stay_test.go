@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
@@ -33,8 +33,8 @@ func (p told) Stayed(rounds int) {
 // the ledger and the streams afterwards are the same, bit by bit. A twin that loses count of its
 // rounds is told apart.
 func TestStayingIsAsking(t *testing.T) {
-	testneeds.OneGoroutine(t)
-	horizon := testneeds.Size(10_000, 30_000)
+	testkit.OneGoroutine(t)
+	horizon := testkit.Size(10_000, 30_000)
 	clipped, err := bandit.NewClippedGaussian(0.6, 0.2, 0, 1)
 	if err != nil {
 		t.Fatal(err)

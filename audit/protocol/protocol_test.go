@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // Those that take no time: each protocol, each kind of fault. The probability that any claim is
@@ -20,7 +20,7 @@ func TestAudits(t *testing.T) {
 		"prio3 of one user", "prio3 of one user, handed the reward",
 		"aggregate, retries and restarts", "aggregate, retries and restarts, remembered by session",
 		"split-mix", "split-mix, not mixed", "split-mix, cut off at 0 instead of reduced"}
-	if testneeds.Race { // all are done by the same goroutines, and found without it
+	if testkit.Race { // all are done by the same goroutines, and found without it
 		picked = picked[10:12]
 	}
 	all, err := Audits()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // run runs a program, with what it says on stderr in the test's log.
@@ -33,7 +33,7 @@ func run(t *testing.T, name string, args ...string) string {
 // The library that is served makes the reports of secagg/dap's vectors byte for byte, behaves as
 // pages rely on, and draws noise of its exact law: testdata/library.mjs has all of it.
 func TestLibrary(t *testing.T) {
-	node := testneeds.Program(t, "node")
+	node := testkit.Program(t, "node")
 	got := run(t, node, "testdata/library.mjs", "../../secagg/dap/testdata/reports.json")
 	if want := `reports are those of the vectors, byte for byte
 one report is sent at its time, whatever happened
@@ -52,10 +52,10 @@ func TestBuilt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the compiler of TypeScript takes seconds")
 	}
-	testneeds.Program(t, "node")
-	npm := testneeds.Program(t, "npm")
+	testkit.Program(t, "node")
+	npm := testkit.Program(t, "npm")
 	if _, err := os.Stat("node_modules/esbuild"); err != nil {
-		testneeds.Missing(t, "run npm ci in client/browser: what builds the library is not there")
+		testkit.Missing(t, "run npm ci in client/browser: what builds the library is not there")
 	}
 	dir := t.TempDir()
 	run(t, npm, "run", "--silent", "check")

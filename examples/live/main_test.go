@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/servetest"
 )
@@ -194,7 +194,7 @@ func TestShop(t *testing.T) {
 // curl.sh leads an experiment from its declaration to a reward.
 func TestCurl(t *testing.T) {
 	for _, name := range []string{"bash", "curl", "jq"} {
-		testneeds.Program(t, name)
+		testkit.Program(t, name)
 	}
 	s := newService(t)
 	out := s.command(s.Key(serve.ScopeAdmin), "bash", "curl.sh")
@@ -218,7 +218,7 @@ func TestPython(t *testing.T) {
 		}
 	}
 	if python == "" {
-		testneeds.Missing(t, "there is no Python 3 with requests")
+		testkit.Missing(t, "there is no Python 3 with requests")
 	}
 	s := newService(t)
 	s.start()
@@ -285,7 +285,7 @@ const seen = setInterval(() => {
 </script>`...)
 	front.Start()
 	defer front.Close()
-	testneeds.Browse(t, front.URL)
+	testkit.Browse(t, front.URL)
 	for until := time.Now().Add(time.Minute); len(s.rewards()) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("no reward comes")

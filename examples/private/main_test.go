@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/servetest"
@@ -157,7 +157,7 @@ const seen = setInterval(() => {
 			})
 			shop.Start()
 			defer shop.Close()
-			testneeds.Browse(t, shop.URL)
+			testkit.Browse(t, shop.URL)
 			wait := func(what string, c <-chan bool) {
 				t.Helper()
 				select {

@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/design"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
-var near = testneeds.Near
+var near = testkit.Near
 
 func gaussian(rng *rand.Rand, k, d int) [][]float64 {
 	a := make([][]float64, k)

@@ -1,7 +1,7 @@
 // Command sized says which tests .ci/run does where, as assignments of the shell. In racing are the packages
 // under a directory whose tests may start a goroutine, by what they or what they import of ours does: the race
 // detector has something to find there. alone are all other packages with tests. sized are the tests of racing
-// that ask testneeds for a size, or leave themselves out under the race detector, as a pattern for go test -run,
+// that ask testkit for a size, or leave themselves out under the race detector, as a pattern for go test -run,
 // and in are their packages. It goes by names alone: a test that uses what has the name of what asks is one of them.
 package main
 
@@ -156,7 +156,7 @@ func namesIn(d ast.Decl) (names []string) {
 // asks says whether a name asks, by what it uses too.
 func asks(uses map[string][]string, name string, seen map[string]bool) bool {
 	switch name {
-	case "testneeds.Full", "testneeds.Size", "testneeds.Race", "testneeds.OneGoroutine":
+	case "testkit.Full", "testkit.Size", "testkit.Race", "testkit.OneGoroutine":
 		return true
 	}
 	if seen[name] {

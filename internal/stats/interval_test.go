@@ -12,15 +12,11 @@ import (
 
 	"gonum.org/v1/gonum/mathext"
 
-<<<<<<< HEAD:internal/stats/interval_test.go
 	"github.com/sotto-dp/sotto/internal/stats"
-=======
-	"github.com/sotto-dp/sotto/internal/interval"
-	"github.com/sotto-dp/sotto/internal/testneeds"
->>>>>>> 69862dd (Keep what tests copied in one place):internal/interval/interval_test.go
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
-var near = testneeds.Close
+var near = testkit.Close
 
 func TestMean(t *testing.T) {
 	mean, sd, se := stats.Mean([]float64{2, 4, 4, 4, 5, 5, 7, 9})

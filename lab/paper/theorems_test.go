@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -25,7 +25,7 @@ func TestTheoremsCanFail(t *testing.T) {
 		e := settled(t, f)
 		seen := map[string]map[Answer]bool{}
 		random := rand.New(rand.NewPCG(5, 5))
-		all := testneeds.Full() // rounds, also when both answers have come
+		all := testkit.Full() // rounds, also when both answers have come
 		for left, round := 1, 0; (left > 0 || all) && round < 60; round++ {
 			invent(e, random)
 			left = 0

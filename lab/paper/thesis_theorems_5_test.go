@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -25,12 +25,12 @@ func TestTwinsOfChapter5AreTold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes games")
 	}
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("the goroutines of audits are those of package audit, where they play less")
 	}
 	for _, g := range promisedPolicies() {
 		for _, broken := range []bool{false, true} {
-			f, err := g.audited(context.Background(), testneeds.Size(4000, 10_000), 256, 1e-7, broken)
+			f, err := g.audited(context.Background(), testkit.Size(4000, 10_000), 256, 1e-7, broken)
 			if err != nil {
 				t.Fatalf("%s: %v", g.claim, err)
 			}

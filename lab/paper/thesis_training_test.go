@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/train"
 )
 
@@ -37,7 +37,7 @@ func writeImages(t *testing.T, dir string, n, side int) {
 // small are trainings that take no time.
 func small(all []training) []training {
 	for i := range all {
-		all[i].references, all[i].pool, all[i].epoch, all[i].games = 100, 200, 64, testneeds.Size(30, 100)
+		all[i].references, all[i].pool, all[i].epoch, all[i].games = 100, 200, 64, testkit.Size(30, 100)
 	}
 	return all
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/train"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -82,7 +82,7 @@ func TestRenyiBetweenIntegers(t *testing.T) {
 // law of the loss that was convolved by SciPy, rounding to the nearest point of a grid of 10⁻⁴, has ε =
 // 0.9469, 2.3816, 1.8282 and 0.6356; the ones here may not be below it, but for its rounding.
 func TestEpsilon(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, c := range []struct {
 		s             train.SampledGaussian
 		delta         float64

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/report"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -73,7 +73,7 @@ func missed(s report.Series, rounded bool) bool {
 // on both kinds of axes. More than 35 misses have a probability below 1e-6 if each has at most one
 // of 0.2. Intervals of the power alone, as the twin has, miss somewhere nearly always.
 func TestROCBandCovers(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, rounded := range []bool{false, true} {
 		for _, log := range []bool{false, true} {
 			src, misses, twins := noise.NewFast(88, 1), 0, 0

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/aggregate"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
@@ -37,7 +37,7 @@ func sumOf(m privacy.Aggregated, users int) release.Sum {
 // The secure sum is the sum, for any number of users that makes a crowd.
 func TestBellEqualsPlain(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, n := range testneeds.Size([]int{3, 4, 7, 20}, []int{3, 4, 7, 20, 49, 50, 60}) {
+	for _, n := range testkit.Size([]int{3, 4, 7, 20}, []int{3, 4, 7, 20, 49, 50, 60}) {
 		m := mechanism(t, n, n)
 		messages := make([]uint64, n)
 		for i := range messages {
@@ -112,7 +112,7 @@ func TestBellRefuses(t *testing.T) {
 // A run with the secure sum plays the same arms as one with the plain sum of the same messages;
 // where users vanish under way batches are played again.
 func TestRunsUnderBell(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	instance, err := bandit.BernoulliInstance(0.9, 0.3)
 	if err != nil {
 		t.Fatal(err)

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/internal/keyed"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg/dap"
 )
 
 // helperKey is the HpkeConfig of a helper.
-var helperKey = testneeds.Must(dap.DeriveKey(bytes.Repeat([]byte{1}, 32), 7)).Config().String()
+var helperKey = testkit.Must(dap.DeriveKey(bytes.Repeat([]byte{1}, 32), 7)).Config().String()
 
 // gatheredShop has a policy that is proved for the noise of others.
 var gatheredShop = strings.Replace(liveShop, "dp-klucb", "dp-klucb-j", 1)
@@ -211,7 +211,7 @@ func TestLiveTask(t *testing.T) {
 		{"range: [0, 10]", "range: [0, 11]"}, {"default: 5", "default: 4"}, {"epsilon: 1", "epsilon: 2"},
 		{"assignments: 2", "assignments: 3"}, {"helper: {", "grid: 1\nhelper: {"},
 		{"example.org", "example.net"},
-		{helperKey, testneeds.Must(dap.DeriveKey(bytes.Repeat([]byte{2}, 32), 7)).Config().String()}} {
+		{helperKey, testkit.Must(dap.DeriveKey(bytes.Repeat([]byte{2}, 32), 7)).Config().String()}} {
 		other := of(c[0], c[1])
 		if before, ok := seen[other.ID]; ok {
 			t.Errorf("%s has the task of %s", c[1], before)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -26,7 +26,7 @@ func TestVisitInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(),
-		testneeds.Size(time.Minute, 10*time.Second))
+		testkit.Size(time.Minute, 10*time.Second))
 	defer cancel()
 	var last string
 	err = Visit(ctx, e, func(line string) {

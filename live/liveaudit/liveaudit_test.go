@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/audit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 )
 
@@ -15,7 +15,7 @@ import (
 // found below, and by sotto audit self. The probability that the service is refuted although its
 // claim is true is below 1e-6; that the twin is missed, about that: its bound is far from the claim.
 func TestAudits(t *testing.T) {
-	if !testneeds.Full() {
+	if !testkit.Full() {
 		t.Skip("it is for the full size; sotto audit self does it too")
 	}
 	found := map[string]bool{}
@@ -43,7 +43,7 @@ func TestAudits(t *testing.T) {
 // What is gathered keeps its claim, and each twin is refuted. The probability that a true claim is
 // refuted is below 1e-6; that a twin is missed, about that.
 func TestHidden(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("it is 100 000 draws, by goroutines that share nothing")
 	}
 	done := 0
@@ -69,7 +69,7 @@ func TestHidden(t *testing.T) {
 // sum of n absolute values of Laplace noise of scale 1 has the law Gamma(n, 1): of 300 it is below
 // 210 or above 400 with probability 8e-8, and of half the noise above 210 with probability 3e-10.
 func TestNoise(t *testing.T) {
-	if testing.Short() || testneeds.Race {
+	if testing.Short() || testkit.Race {
 		t.Skip("it is 600 lives")
 	}
 	src := noise.NewFast(5, 6)
@@ -94,7 +94,7 @@ func TestNoise(t *testing.T) {
 // The same with contexts: the sum of squares of 200 normal numbers over their variance, 1, is below
 // 110 with probability 4e-8, and above 320 with 2e-7; of half the noise it is above 110 with 5e-20.
 func TestVectorNoise(t *testing.T) {
-	if testing.Short() || testneeds.Race {
+	if testing.Short() || testkit.Race {
 		t.Skip("it is 400 lives")
 	}
 	src := noise.NewFast(5, 7)

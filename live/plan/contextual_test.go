@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/feature"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -67,7 +67,7 @@ func TestNoPlanOfJoint(t *testing.T) {
 // TestContextualPlanRepeats has.
 func simulates(t *testing.T) {
 	t.Helper()
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("simulation, slow under the race detector")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/internal/keyed"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/secagg/dap"
@@ -165,7 +165,7 @@ func TestPlanOfGatheredRewards(t *testing.T) {
 		{"adap-klucb", "epsilon: 1"}, {"adac-ucb", "rho: 0.5"}, {"dp-se", "epsilon: 1"},
 		{"batch-se", "epsilon: 1"}, {"dp-window-klucb", "epsilon: 1"}, {"zcdp-imed", "rho: 0.5"},
 	}
-	if testneeds.Race { // the goroutines are the same for all
+	if testkit.Race { // the goroutines are the same for all
 		all = all[:2]
 	}
 	for _, c := range all {

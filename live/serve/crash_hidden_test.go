@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -81,7 +81,7 @@ func TestCrashTwoServer(t *testing.T) {
 		t.Skip("it takes ten seconds")
 	}
 	t.Parallel()
-	kills := testneeds.Size(10, 40)
+	kills := testkit.Size(10, 40)
 	w, p, released := crashHidden(t, "", kills)
 	for _, f := range w.faults {
 		t.Error(f)

@@ -24,7 +24,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/sotto-dp/sotto/internal/clock"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -618,7 +618,7 @@ func kills() int {
 	if n, err := strconv.Atoi(os.Getenv("SOTTO_CRASHES")); err == nil {
 		return n
 	}
-	return testneeds.Size(12, 20)
+	return testkit.Size(12, 20)
 }
 
 // However often the process is killed, what is released is what was accepted, and defaults for what

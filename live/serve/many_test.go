@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -51,7 +51,7 @@ func createMany(t *testing.T, e *Engine, n int) {
 // Experiments, ten thousand at the full size, are created, started, decide, and are there again after
 // a restart.
 func TestManyExperiments(t *testing.T) {
-	n := testneeds.Size(300, 10_000)
+	n := testkit.Size(300, 10_000)
 	c, cfg := newClock(), Config{Store: store.SQLite(t.TempDir())}
 	cfg.Clock = c.Now
 	before := heap()
@@ -92,7 +92,7 @@ func TestManyExperiments(t *testing.T) {
 // A thousand experiments with a thousand units each are in less than 200 MB, also after a restart, and
 // are opened in seconds. A tenth of the experiments is in less than a tenth of that.
 func TestMemory(t *testing.T) {
-	if testing.Short() || testneeds.Race {
+	if testing.Short() || testkit.Race {
 		t.Skip("it is many units, which the race detector makes larger")
 	}
 	c, cfg := newClock(), Config{Store: store.SQLite(t.TempDir())}
@@ -102,7 +102,7 @@ func TestMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := testneeds.Size(100, 1000)
+	n := testkit.Size(100, 1000)
 	most := float64(n) / 5
 	createMany(t, e, n)
 	for i := range n {
@@ -141,7 +141,7 @@ func TestMemory(t *testing.T) {
 // A unit takes as much memory as operations.md says, before the experiment's table of units has grown
 // and after.
 func TestMemoryOfAUnit(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("the race detector makes it larger")
 	}
 	before := heap()

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sotto-dp/sotto/internal/pgtest"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -69,7 +69,7 @@ func leads(e *Engine) bool { return e.here() && e.Ready() == nil }
 // One of two writes, the other one says where he is, and takes over when he ends or stands still;
 // what the one who stood still then says is not said, and what he had decided since is void.
 func TestTakeOverInTime(t *testing.T) {
-	limit := testneeds.Size(30*time.Second, promised)
+	limit := testkit.Size(30*time.Second, promised)
 	address := pgtest.Database(t)
 	a, still := nodeAt(t, address, "a")
 	b, _ := nodeAt(t, address, "b")

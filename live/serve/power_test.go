@@ -18,7 +18,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -372,9 +372,9 @@ func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	until, least := "after a release:2", 30
 	switch {
-	case testneeds.Full():
+	case testkit.Full():
 		until, least = "after a release:4", 60
-	case testneeds.Race:
+	case testkit.Race:
 		until, least = "after a release:1", 20
 	}
 	w, cuts, released := losePower(t, "", until)
@@ -384,7 +384,7 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("%d syncs, %d states of the disk, %d rewards answered, %d lines shown, %d decisions released",
 		w.count, cuts, len(w.got), len(w.lines), released)
 	if w.count < least || cuts < 2*least || released == 0 ||
-		!testneeds.Race && (len(w.lines) == 0 || len(w.got) == 0) {
+		!testkit.Race && (len(w.lines) == 0 || len(w.got) == 0) {
 		t.Error("nothing was tried")
 	}
 }

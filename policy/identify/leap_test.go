@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -56,7 +56,7 @@ func plainly(p *TopTwo, b, limit int) (plays []int, led, own, rounds int) {
 // From any state, leaps change no count: against the rule as a loop. Means are often equal, 0 or 1,
 // so that costs tie exactly.
 func TestLeapsEqualTheLoop(t *testing.T) {
-	states := testneeds.Size(1500, 20_000)
+	states := testkit.Size(1500, 20_000)
 	r := rand.New(rand.NewPCG(5, 6))
 	rounds, leapt := 0, 0
 	for i := range states {
@@ -65,7 +65,7 @@ func TestLeapsEqualTheLoop(t *testing.T) {
 			Caution: []float64{1, 3, 3, 10}[r.IntN(4)], Beta: beta, Cost: DEpsCost{},
 			Threshold: never{}, First: 1, Growth: 2}
 		epsilon := math.Exp(8*r.Float64() - 5)
-		p := testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
+		p := testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
 		base := 1 << (3 + r.IntN(9))
 		equal := r.IntN(3) == 0
 		for a := range p.arms {
@@ -87,7 +87,7 @@ func TestLeapsEqualTheLoop(t *testing.T) {
 		b := p.leader(1)
 		limit := 1 << r.IntN(15)
 		want, led, own, n := plainly(p, b, limit)
-		q := testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
+		q := testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
 		copy(q.arms, p.arms)
 		p.advance(b, limit)
 		var got []int
@@ -167,7 +167,7 @@ func TestTTUCBEqualsTheLoop(t *testing.T) {
 		beta := rapid.SampledFrom([]float64{0.5, 0.3, 0.8}).Draw(t, "beta")
 		sigma := rapid.SampledFrom([]float64{0.5, 1, 0.3}).Draw(t, "sigma")
 		grid := rapid.SampledFrom([]int{1, 1, 2, 10}).Draw(t, "grid") // rewards are i/grid
-		p := testneeds.Must(NewTTUCB(arms, 0.1, WithBeta(beta), WithSigma(sigma)))
+		p := testkit.Must(NewTTUCB(arms, 0.1, WithBeta(beta), WithSigma(sigma)))
 		q := plainTTUCB{beta: beta, sigma: sigma, threshold: p.threshold, n: make([]float64, arms),
 			mean: make([]float64, arms), led: make([]float64, arms), own: make([]float64, arms),
 			round: arms + 1}
@@ -201,7 +201,7 @@ func TestTTUCBEqualsTheLoop(t *testing.T) {
 				v.N, v.Sum = append(v.N, n[a]), append(v.Sum, sum[a])
 				q.n[a], q.mean[a] = float64(n[a]), sum[a]/float64(n[a])
 			}
-			released = testneeds.Must(ledger.Release(0, p.Mechanism(), v))
+			released = testkit.Must(ledger.Release(0, p.Mechanism(), v))
 		}
 	})
 	if stopped == 0 { // two in three do

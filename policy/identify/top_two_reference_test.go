@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/internal/divergence"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -119,7 +119,7 @@ func run(t testing.TB, p Identifier, tab *table, limit int) outcome {
 			}
 		}
 		out.Ends = append(out.Ends, fmt.Sprint(ended, out.Plays))
-		released = testneeds.Must(ledger.Release(0, p.Mechanism(), v))
+		released = testkit.Must(ledger.Release(0, p.Mechanism(), v))
 	}
 }
 
@@ -369,9 +369,9 @@ func TestAgainstPlayByPlay(t *testing.T) {
 				p   Identifier
 				ref literal
 			}{
-				"adap-tt": {testneeds.Must(NewAdaPTT(arms, budget, 0.1, WithBeta(w.beta))),
+				"adap-tt": {testkit.Must(NewAdaPTT(arms, budget, 0.1, WithBeta(w.beta))),
 					literalAdaPTT(arms, w.epsilon, 0.1, w.beta)},
-				"adap-tt-star": {testneeds.Must(NewAdaPTTStar(arms, budget, 0.1, WithBeta(w.beta))),
+				"adap-tt-star": {testkit.Must(NewAdaPTTStar(arms, budget, 0.1, WithBeta(w.beta))),
 					literalAdaPTTStar(arms, w.epsilon, 0.1, w.beta)},
 			} {
 				got, want := run(t, pair.p, tab, limit), pair.ref.play(tab, limit)
@@ -398,11 +398,11 @@ func TestDPTTAgainstPlayByPlay(t *testing.T) {
 			p    *DPTT
 			ref  literal
 		}{
-			{"warm", testneeds.Must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta))),
+			{"warm", testkit.Must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta))),
 				literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, 3, int(math.Ceil(24/w.epsilon)), false)},
-			{"n0 = 1, η = ½", testneeds.Must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithFirst(1),
+			{"n0 = 1, η = ½", testkit.Must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithFirst(1),
 				WithEta(0.5), WithCaution(1))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 0.5, 1, 1, false)},
-			{"forgetting", testneeds.Must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithForgetting(),
+			{"forgetting", testkit.Must(NewDPTT(arms, budget, 0.1, WithBeta(w.beta), WithForgetting(),
 				WithFirst(4), WithCaution(1.5))), literalDPTT(arms, w.epsilon, 0.1, w.beta, 1, 1.5, 4, true)},
 		} {
 			got, want := run(t, c.p, tab, limit), c.ref.play(tab, limit)
@@ -424,7 +424,7 @@ func TestTTUCBAgainstPlayByPlay(t *testing.T) {
 	for i, w := range worlds {
 		arms := len(w.means)
 		tab := newTable(uint64(i), 0, w.means...).fix(limit+1, 1)
-		got := run(t, testneeds.Must(NewTTUCB(arms, 0.05, WithBeta(w.beta))), tab, limit)
+		got := run(t, testkit.Must(NewTTUCB(arms, 0.05, WithBeta(w.beta))), tab, limit)
 
 		n, sum := make([]float64, arms), make([]float64, arms)
 		led, own := make([]int, arms), make([]int, arms)

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -25,12 +25,12 @@ func give(t testing.TB, p Identifier, scale float64, values ...float64) *policy.
 	for i := 0; i < len(values); i += 2 {
 		v.N, v.Sum = append(v.N, int(values[i])), append(v.Sum, values[i+1])
 	}
-	return p.Next(testneeds.Must(privacy.NewLedger().Release(0, p.Mechanism(), v)))
+	return p.Next(testkit.Must(privacy.NewLedger().Release(0, p.Mechanism(), v)))
 }
 
 // Algorithm 10 on two arms with ε = 1 and β = 1/2, by hand. Numbers released are n and the noisy sum.
 func TestAdaPTTByHand(t *testing.T) {
-	p := testneeds.Must(NewAdaPTT(2, privacy.Pure{Epsilon: 1}, 0.01))
+	p := testkit.Must(NewAdaPTT(2, privacy.Pure{Epsilon: 1}, 0.01))
 	for i, step := range []struct {
 		released []float64
 		want     string
@@ -66,10 +66,10 @@ func TestAdaPTTByHand(t *testing.T) {
 
 func TestStopsOnClearReleases(t *testing.T) {
 	for name, p := range map[string]Identifier{
-		"adap-tt":      testneeds.Must(NewAdaPTT(3, privacy.Pure{Epsilon: 1}, 0.01)),
-		"adap-tt-star": testneeds.Must(NewAdaPTTStar(3, privacy.Pure{Epsilon: 1}, 0.01)),
-		"dp-tt":        testneeds.Must(NewDPTT(3, privacy.Pure{Epsilon: 1}, 0.01)),
-		"no noise":     testneeds.Must(NewAdaPTT(3, privacy.None{}, 0.01)),
+		"adap-tt":      testkit.Must(NewAdaPTT(3, privacy.Pure{Epsilon: 1}, 0.01)),
+		"adap-tt-star": testkit.Must(NewAdaPTTStar(3, privacy.Pure{Epsilon: 1}, 0.01)),
+		"dp-tt":        testkit.Must(NewDPTT(3, privacy.Pure{Epsilon: 1}, 0.01)),
+		"no noise":     testkit.Must(NewAdaPTT(3, privacy.None{}, 0.01)),
 	} {
 		give(t, p, 1)
 		// Ten million rewards each: what a curator says, not what was asked for, counts.
@@ -116,7 +116,7 @@ func (s *source) release(p Identifier, b *policy.Batch) privacy.Released {
 			v.Sum = append(v.Sum, n*s.mean[play.Arm]+0.5*math.Sqrt(n)*s.r.NormFloat64()+noise)
 		}
 	}
-	return testneeds.Must(s.l.Release(0, p.Mechanism(), v))
+	return testkit.Must(s.l.Release(0, p.Mechanism(), v))
 }
 
 // randomRule draws parts of a rule, and means. Rules of one seed are the same.
@@ -146,12 +146,12 @@ func randomRule(seed uint64) (arms int, epsilon float64, parts Parts, mean []flo
 
 // The greedy is what defines the counts; jumping must not change one.
 func TestJumpsEqualTheGreedy(t *testing.T) {
-	trajectories, most := testneeds.Size(300, 2000), 60_000
+	trajectories, most := testkit.Size(300, 2000), 60_000
 	jumped := 0
 	for seed := range trajectories {
 		arms, epsilon, parts, mean, r := randomRule(uint64(seed))
-		p, g := testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts)),
-			testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
+		p, g := testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts)),
+			testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
 		g.jumps = false
 		s := newSource(r, 1/epsilon, mean)
 		var released privacy.Released
@@ -180,7 +180,7 @@ func TestJumpsEqualTheGreedy(t *testing.T) {
 // From any state too, also from those that play seldom leads to: a leader with few plays against
 // one rival with many, which is played at first and then overtaken by all others.
 func TestJumpsFromAnyState(t *testing.T) {
-	states := testneeds.Size(2000, 12_000)
+	states := testkit.Size(2000, 12_000)
 	r := rand.New(rand.NewPCG(3, 4))
 	rounds, jumped := 0, 0
 	for i := range states {
@@ -195,7 +195,7 @@ func TestJumpsFromAnyState(t *testing.T) {
 			plays[a], end[a] = from+r.IntN(from), 2*from
 		}
 		state := func(jumps bool) *TopTwo {
-			p := testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: 1},
+			p := testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: 1},
 				Parts{Challenger: GaussianCost{0.5}, Cost: GaussianCost{0.5}, Threshold: never{},
 					Beta: beta, First: 1, Growth: 2}))
 			p.jumps = jumps
@@ -247,8 +247,8 @@ func TestLazyEqualsTheGreedy(t *testing.T) {
 		arms, epsilon, parts, mean, r := randomRule(rapid.Uint64().Draw(t, "seed"))
 		other := parts
 		other.Challenger = plain{parts.Challenger}
-		p, g := testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts)),
-			testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, other))
+		p, g := testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts)),
+			testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, other))
 		s := newSource(r, 1/epsilon, mean)
 		var released privacy.Released
 		for p.rounds < 3000 {
@@ -270,7 +270,7 @@ func TestInvariants(t *testing.T) {
 		if rapid.Bool().Draw(t, "dp-tt") {
 			parts.Challenger, parts.LogCount, parts.Leader = DEpsCost{}, true, BestLeader
 		}
-		p := testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
+		p := testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
 		s := newSource(r, 1/epsilon, mean)
 		asked, released, phases := make([]int, arms), make([]int, arms), make([]int, arms)
 		var out privacy.Released
@@ -333,7 +333,7 @@ func TestLeadsUntilOvertaken(t *testing.T) {
 	property := func(t *rapid.T) {
 		arms, epsilon, parts, _, r := randomRule(rapid.Uint64().Draw(t, "seed"))
 		parts.Leader = UCBLeader
-		p := testneeds.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
+		p := testkit.Must(NewTopTwo(arms, privacy.Pure{Epsilon: epsilon}, parts))
 		for a := range p.arms {
 			n := float64(int(1) << r.IntN(9))
 			// All indices are near each other in some round to come.
@@ -378,7 +378,7 @@ func (c coins) Beta(a, b float64) float64 { panic("no Beta is needed") }
 // With a coin the leader's share is β on average. 10⁴ tosses: five standard deviations and a half
 // are 0.0275, a false alarm of 4e-8.
 func TestCoin(t *testing.T) {
-	p := testneeds.Must(NewAdaPTT(3, privacy.Pure{Epsilon: 1}, 0.01, WithBeta(0.4),
+	p := testkit.Must(NewAdaPTT(3, privacy.Pure{Epsilon: 1}, 0.01, WithBeta(0.4),
 		WithCoin(coins{rand.New(rand.NewPCG(1, 1))})))
 	p.parts.Threshold = never{}
 	s := newSource(rand.New(rand.NewPCG(2, 2)), 1, []float64{0.6, 0.5, 0.5})
@@ -399,7 +399,7 @@ func TestCoin(t *testing.T) {
 // The same number of plays, with more coming in, is not needed: rewards that do not come leave the
 // mean where it was.
 func TestRewardsThatDoNotCome(t *testing.T) {
-	p := testneeds.Must(NewAdaPTT(2, privacy.Pure{Epsilon: 1}, 0.01))
+	p := testkit.Must(NewAdaPTT(2, privacy.Pure{Epsilon: 1}, 0.01))
 	p.Next(privacy.Released{})
 	if b := p.Next(privacy.Released{}); b == nil || b.Rounds() < 1 {
 		t.Fatalf("batch %v", b)
@@ -411,7 +411,7 @@ func TestRewardsThatDoNotCome(t *testing.T) {
 
 func TestOptionsChangeTheRule(t *testing.T) {
 	budget := privacy.Pure{Epsilon: 0.5}
-	base := testneeds.Must(NewAdaPTT(3, budget, 0.01)).parts
+	base := testkit.Must(NewAdaPTT(3, budget, 0.01)).parts
 	for _, c := range []struct {
 		name   string
 		option TopTwoOption
@@ -426,17 +426,17 @@ func TestOptionsChangeTheRule(t *testing.T) {
 		{"unclipped", WithUnclippedMeans(), func(p Parts) bool { return p.Unclipped }},
 		{"threshold", WithThreshold(never{}), func(p Parts) bool { return p.Threshold == never{} }},
 	} {
-		if c.is(base) || !c.is(testneeds.Must(NewAdaPTT(3, budget, 0.01, c.option)).parts) {
+		if c.is(base) || !c.is(testkit.Must(NewAdaPTT(3, budget, 0.01, c.option)).parts) {
 			t.Errorf("%s does not change the rule", c.name)
 		}
 	}
-	if first := testneeds.Must(NewDPTT(3, budget, 0.01)).parts.First; first != 48 {
+	if first := testkit.Must(NewDPTT(3, budget, 0.01)).parts.First; first != 48 {
 		t.Errorf("DP-TT's first phase is %d at ε = 0.5, want 24/ε", first)
 	}
-	if first := testneeds.Must(NewDPTT(3, privacy.None{}, 0.01)).parts.First; first != 1 {
+	if first := testkit.Must(NewDPTT(3, privacy.None{}, 0.01)).parts.First; first != 1 {
 		t.Errorf("DP-TT's first phase is %d without privacy, want 1", first)
 	}
-	if m := testneeds.Must(NewDPTT(3, budget, 0.01)).Mechanism(); m != (privacy.Laplace{Scale: 2}) {
+	if m := testkit.Must(NewDPTT(3, budget, 0.01)).Mechanism(); m != (privacy.Laplace{Scale: 2}) {
 		t.Errorf("mechanism %v", m)
 	}
 }
@@ -475,7 +475,7 @@ func TestTopTwoErrors(t *testing.T) {
 		return err
 	}
 	meta := func(change func(*Parts)) error {
-		p := testneeds.Must(NewAdaPTT(2, one, 0.1)).parts
+		p := testkit.Must(NewAdaPTT(2, one, 0.1)).parts
 		change(&p)
 		_, err := NewTopTwo(2, one, p)
 		return err

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // near says whether two numbers agree to a relative tol.
@@ -90,30 +90,30 @@ func TestThresholdsAgainstValues(t *testing.T) {
 		name      string
 		got, want float64
 	}{
-		{"(5.10)", testneeds.Must(NewGaussianThreshold(5, 0.01)).At(Sample{N: 100}, Sample{N: 37}), 17.65156660298476},
-		{"(5.11)", at(testneeds.Must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)), 0, 1, 1024, 256), 63.58485302718549},
-		{"(5.11), small ε", at(testneeds.Must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)), 0, 0.1, 4096, 4096),
+		{"(5.10)", testkit.Must(NewGaussianThreshold(5, 0.01)).At(Sample{N: 100}, Sample{N: 37}), 17.65156660298476},
+		{"(5.11)", at(testkit.Must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)), 0, 1, 1024, 256), 63.58485302718549},
+		{"(5.11), small ε", at(testkit.Must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)), 0, 0.1, 4096, 4096),
 			95.682044820830609},
-		{"(5.11), two arms", at(testneeds.Must(NewAdaPTTThreshold(2, 0.1, 2, 0.5)), 0, 10, 1, 2), 35.713227799410476},
-		{"(5.11), σ = 1", at(testneeds.Must(NewAdaPTTThreshold(5, 0.01, 2, 1)), 0, 1, 1024, 256), 61.445689535447707},
-		{"(5.11), s = 1.5", at(testneeds.Must(NewAdaPTTThreshold(5, 0.01, 1.5, 0.5)), 0, 1, 1024, 256),
+		{"(5.11), two arms", at(testkit.Must(NewAdaPTTThreshold(2, 0.1, 2, 0.5)), 0, 10, 1, 2), 35.713227799410476},
+		{"(5.11), σ = 1", at(testkit.Must(NewAdaPTTThreshold(5, 0.01, 2, 1)), 0, 1, 1024, 256), 61.445689535447707},
+		{"(5.11), s = 1.5", at(testkit.Must(NewAdaPTTThreshold(5, 0.01, 1.5, 0.5)), 0, 1, 1024, 256),
 			60.215714194542081},
-		{"(5.14), gap < 3ε", at(testneeds.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 1)), 0.2, 1, 1024,
+		{"(5.14), gap < 3ε", at(testkit.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 1)), 0.2, 1, 1024,
 			256), 46.883588145432551},
-		{"(5.14), gap just < 3ε", at(testneeds.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.1)), 0.29, 0.1,
+		{"(5.14), gap just < 3ε", at(testkit.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.1)), 0.29, 0.1,
 			4096, 4096), 101.29176058132},
-		{"(5.14), gap > 3ε", at(testneeds.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.1)), 0.31, 0.1, 4096,
+		{"(5.14), gap > 3ε", at(testkit.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.1)), 0.31, 0.1, 4096,
 			1024), 339.31971621757687},
-		{"(5.14), gap ≫ 3ε", at(testneeds.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.01)), 0.31, 0.01,
+		{"(5.14), gap ≫ 3ε", at(testkit.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.01)), 0.31, 0.01,
 			65536, 1024), 219.05818408932903},
-		{"joint", testneeds.Must(NewJointThreshold(5, 0.01, 2)).At(phase(3), phase(7)), 15.903426372830007},
-		{"joint, two arms", testneeds.Must(NewJointThreshold(2, 0.2, 2)).At(phase(1), phase(1)), 4.2661352645051495},
-		{"joint, 40 phases", testneeds.Must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3), phase(40)),
+		{"joint", testkit.Must(NewJointThreshold(5, 0.01, 2)).At(phase(3), phase(7)), 15.903426372830007},
+		{"joint, two arms", testkit.Must(NewJointThreshold(2, 0.2, 2)).At(phase(1), phase(1)), 4.2661352645051495},
+		{"joint, 40 phases", testkit.Must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3), phase(40)),
 			16.215004832861813},
-		{"joint, a phase too many", testneeds.Must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3),
+		{"joint, a phase too many", testkit.Must(NewCappedJointThreshold(5, 0.01, 40)).At(phase(3),
 			phase(41)), math.Inf(1)},
-		{"per arm", testneeds.Must(NewPerArmThreshold(5, 0.01, 2)).At(phase(3), phase(7)), 44.209851290209408},
-		{"published", testneeds.Must(NewPublishedThreshold(0.01)).At(Sample{N: 1000, Scale: 2},
+		{"per arm", testkit.Must(NewPerArmThreshold(5, 0.01, 2)).At(phase(3), phase(7)), 44.209851290209408},
+		{"published", testkit.Must(NewPublishedThreshold(0.01)).At(Sample{N: 1000, Scale: 2},
 			Sample{N: 50, Scale: 2}), 10.046137784281436},
 	} {
 		if !near(c.got, c.want, 1e-13) {
@@ -132,8 +132,8 @@ func TestBoundsOfThresholdsAndCosts(t *testing.T) {
 			float64(int(1)<<rapid.IntRange(0, 30).Draw(t, "n")), epsilon)
 		b := doubled(rapid.Float64Range(0, 1).Draw(t, "b"),
 			float64(int(1)<<rapid.IntRange(0, 30).Draw(t, "m")), epsilon)
-		one, star := testneeds.Must(NewAdaPTTThreshold(arms, risk, 2, 0.5)),
-			testneeds.Must(NewAdaPTTStarThreshold(arms, risk, 2, 0.5, epsilon))
+		one, star := testkit.Must(NewAdaPTTThreshold(arms, risk, 2, 0.5)),
+			testkit.Must(NewAdaPTTStarThreshold(arms, risk, 2, 0.5, epsilon))
 		if one.AtLeast(a, b) > one.At(a, b) || star.AtLeast(a, b) > star.At(a, b) {
 			t.Fatalf("AtLeast %v, %v above At %v, %v", one.AtLeast(a, b), star.AtLeast(a, b),
 				one.At(a, b), star.At(a, b))
@@ -142,7 +142,7 @@ func TestBoundsOfThresholdsAndCosts(t *testing.T) {
 			t.Fatalf("NoisyCost %v above AtMost %v", w, most)
 		}
 		sides(t, a, b)
-		joint := testneeds.Must(NewJointThreshold(arms, risk, 2))
+		joint := testkit.Must(NewJointThreshold(arms, risk, 2))
 		if least, at := joint.AtLeast(a, b), joint.At(a, b); least > at || least < 0.9*at {
 			t.Fatalf("AtLeast %v, At %v", least, at)
 		}
@@ -152,7 +152,7 @@ func TestBoundsOfThresholdsAndCosts(t *testing.T) {
 		if freeB := func() Sample { b := b; b.Scale = 0; return b }(); one.At(free, freeB) > one.At(a, b) {
 			t.Fatal("noise lowers (5.11)")
 		}
-		if testneeds.Must(NewAdaPTTThreshold(arms, risk/2, 2, 0.5)).At(a, b) <= one.At(a, b) {
+		if testkit.Must(NewAdaPTTThreshold(arms, risk/2, 2, 0.5)).At(a, b) <= one.At(a, b) {
 			t.Fatal("less risk does not raise (5.11)")
 		}
 	})
@@ -174,8 +174,8 @@ func TestThresholdsTakeTheTailOfTheNoise(t *testing.T) {
 	a, b := doubled(0.7, 1024, 1), doubled(0.6, 512, 1)
 	wide := a
 	wide.Log = math.Log(2 / (1 + math.Exp(-1)))
-	for _, th := range []Threshold{testneeds.Must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)),
-		testneeds.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 1)), testneeds.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.01))} {
+	for _, th := range []Threshold{testkit.Must(NewAdaPTTThreshold(5, 0.01, 2, 0.5)),
+		testkit.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 1)), testkit.Must(NewAdaPTTStarThreshold(5, 0.01, 2, 0.5, 0.01))} {
 		if th.At(wide, b) <= th.At(a, b) {
 			t.Errorf("%T: %v with a wider tail, %v without", th, th.At(wide, b), th.At(a, b))
 		}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -37,7 +37,7 @@ func booked(t *testing.T, p Identifier, epsilon float64, keeps bool) privacy.Los
 				from = 0
 			}
 			for slot := from; slot <= ends[a]; slot++ {
-				_ = testneeds.Must(ledger.Release(1000*a+slot, p.Mechanism(),
+				_ = testkit.Must(ledger.Release(1000*a+slot, p.Mechanism(),
 					&privacy.Values{N: []int{1}, Sum: []float64{0}}))
 			}
 			ends[a]++
@@ -45,7 +45,7 @@ func booked(t *testing.T, p Identifier, epsilon float64, keeps bool) privacy.Los
 				n[a] = 0
 			}
 		}
-		released = testneeds.Must(privacy.NewLedger().Release(0, p.Mechanism(), v))
+		released = testkit.Must(privacy.NewLedger().Release(0, p.Mechanism(), v))
 	}
 	return ledger.Total()
 }
@@ -54,7 +54,7 @@ func booked(t *testing.T, p Identifier, epsilon float64, keeps bool) privacy.Los
 // ledger says what they cost together.
 func TestTwinMeanOverAllPhases(t *testing.T) {
 	build := func() Identifier {
-		p := testneeds.Must(NewAdaPTT(3, privacy.Pure{Epsilon: 0.5}, 0.01))
+		p := testkit.Must(NewAdaPTT(3, privacy.Pure{Epsilon: 0.5}, 0.01))
 		p.parts.Threshold = never{}
 		return p
 	}
@@ -140,9 +140,9 @@ func law(t *testing.T, first float64, runs int,
 	r := rand.New(rand.NewPCG(9, math.Float64bits(first)))
 	for range runs {
 		raw, plays, open, n := make([]float64, 2), make([]int, 2), make([]float64, 2), make([]int, 2)
-		parts := testneeds.Must(NewAdaPTT(2, privacy.Pure{Epsilon: 1}, 0.1)).parts
+		parts := testkit.Must(NewAdaPTT(2, privacy.Pure{Epsilon: 1}, 0.1)).parts
 		parts.Threshold = constant(0.2)
-		p := wrap(testneeds.Must(NewTopTwo(2, privacy.Pure{Epsilon: 1}, parts)), raw, plays)
+		p := wrap(testkit.Must(NewTopTwo(2, privacy.Pure{Epsilon: 1}, parts)), raw, plays)
 		ledger := privacy.NewLedger()
 		var released privacy.Released
 		looks := 0
@@ -172,7 +172,7 @@ func law(t *testing.T, first float64, runs int,
 					open[play.Arm], n[play.Arm] = 0, 0
 				}
 			}
-			released = testneeds.Must(ledger.Release(0, p.Mechanism(), v))
+			released = testkit.Must(ledger.Release(0, p.Mechanism(), v))
 		}
 		if p.Answer() == 0 {
 			answer0++

@@ -8,7 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -155,7 +155,7 @@ func (r *prefixReference) best(actions []float64) int {
 // With random delays the policy plays what its definition plays, and one that looks at V of
 // decisions that were not released does not.
 func TestOFULDelayedIsItsDefinition(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const horizon = 1500
 	rare := linear.OFULOptions{Lambda: 0.1, C: 1, Risk: 0.001, Split: true}
 	often, printed := rare, rare
@@ -332,7 +332,7 @@ func TestOFULDelayedByHand(t *testing.T) {
 // Of 400 runs at δ = 0.05 more than 45 fail with probability 1.9e-7; a set with V of all decisions
 // fails in more.
 func TestOFULDelayedCovers(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const d, horizon, runs, most = 3, 400, 400, 45
 	o := linear.OFULOptions{Lambda: 1, C: 0.5, Risk: 0.05, Split: true}
 	fails, wrong := 0, 0
@@ -517,7 +517,7 @@ func TestOFULDelayedAllocatesNothing(t *testing.T) {
 // A segment that was ended by its vectors is ended by their sums too, also where V is close to
 // singular: blocks of words, whose components add up to the intercept, beside a small λ.
 func TestOFULSegmentsEndByTheirSums(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	const blocks, d = 4, 16
 	unit := math.Trunc(1/math.Sqrt(blocks)/gridStep) * gridStep
 	for _, lambda := range []float64{1e-12, 1e-9, 1e-3, 1} {

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -104,7 +104,7 @@ func TestFactorDoesNotDrift(t *testing.T) {
 			m := n * (n + 1) / 2
 			sum, low := append([]float64(nil), f.v...), make([]float64, m)
 			a := make([]float64, n)
-			steps := testneeds.Size(100_000, 1_000_000)
+			steps := testkit.Size(100_000, 1_000_000)
 			for range steps {
 				for i := range a {
 					// most of it in one direction, as an optimist's plays are

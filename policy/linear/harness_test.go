@@ -4,10 +4,10 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
-var near = testneeds.Near
+var near = testkit.Near
 
 // sphere fills a with vectors of ℝ^d, uniform on the sphere of this radius.
 func sphere(a []float64, d int, radius float64, rng *rand.Rand) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/secagg/dap"
 	"github.com/sotto-dp/sotto/secagg/prio"
 )
@@ -136,13 +136,13 @@ func TestAttacksAreRefused(t *testing.T) {
 			}},
 		{"an old key of the helper's", dap.HPKEUnknownConfigID, func(t *testing.T, w world) dap.Report {
 			other := w
-			other.helper = testneeds.Must(dap.DeriveKey(bytes.Repeat([]byte{2}, 32), 3))
+			other.helper = testkit.Must(dap.DeriveKey(bytes.Repeat([]byte{2}, 32), 3))
 			return other.report(t, 50, 7)
 		}},
 		{"a key of the same id that is not the helper's", dap.HPKEDecryptError,
 			func(t *testing.T, w world) dap.Report {
 				other := w
-				other.helper = testneeds.Must(dap.DeriveKey(bytes.Repeat([]byte{9}, 32), 2))
+				other.helper = testkit.Must(dap.DeriveKey(bytes.Repeat([]byte{9}, 32), 2))
 				return other.report(t, 50, 7)
 			}},
 		{"a point of low order in a sealed share", dap.HPKEDecryptError,
@@ -175,7 +175,7 @@ func TestAttacksAreRefused(t *testing.T) {
 func TestLeaderCannotMoveAShare(t *testing.T) {
 	w := newWorld(t, 1)
 	reports := []dap.Report{w.report(t, 20, 1), w.report(t, 21, 0)}
-	request := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports)).Request()
+	request := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports)).Request()
 	first, second := reports[0].Ticket.Marshal(), w.ticket(30).Marshal()
 	moved := bytes.Replace(request, first, second, 1)
 	if bytes.Equal(moved, request) {
@@ -210,7 +210,7 @@ func swap(t *testing.T, b, x, y []byte) {
 // A leader that changes what it says of a report has it refused, and no more.
 func TestLeaderCannotSpoilTheCheck(t *testing.T) {
 	w := newWorld(t, 1)
-	request := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, []dap.Report{w.report(t, 20, 1)})).
+	request := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, []dap.Report{w.report(t, 20, 1)})).
 		Request()
 	for i := range 24 { // the prep share is the last thing in the request
 		bad := bytes.Clone(request)
@@ -222,7 +222,7 @@ func TestLeaderCannotSpoilTheCheck(t *testing.T) {
 	}
 	other := w
 	other.verify[0]++
-	request = testneeds.Must(dap.NewLeaderJob(w.task, w.leader, other.verify, w.batch,
+	request = testkit.Must(dap.NewLeaderJob(w.task, w.leader, other.verify, w.batch,
 		[]dap.Report{w.report(t, 20, 1)})).Request()
 	if _, helper := w.help(t, request); helper.Count != 0 {
 		t.Error("a report passes under two verify keys")
@@ -257,7 +257,7 @@ func TestJobsOfRepeatedReports(t *testing.T) {
 		// A leader that asks all the same.
 		var request []byte
 		for i, r := range c.reports {
-			part := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, anyBatch(w, r),
+			part := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, anyBatch(w, r),
 				[]dap.Report{r})).Request()
 			if i == 0 {
 				request = part[:selectorEnd]
@@ -293,8 +293,8 @@ func TestAdmission(t *testing.T) {
 	w := newWorld(t, 1)
 	reports := []dap.Report{w.report(t, 20, 1), w.report(t, 21, 1)}
 	reports[1].Helper.Payload[0]++ // it would not open: that must not be what is said
-	j := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports))
-	job := testneeds.Must(dap.ParseJob(w.task, j.Request()))
+	j := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports))
+	job := testkit.Must(dap.ParseJob(w.task, j.Request()))
 	if all := job.Reports(); len(all) != 2 || all[1].ID != reports[1].ID || all[1].Ticket.Number != 21 ||
 		string(all[1].Ticket.Token) != "token 21" || all[1].Time != 488_000 {
 		t.Errorf("the job's reports are %+v", all)
@@ -326,7 +326,7 @@ func TestAdmission(t *testing.T) {
 // A leader reads no response but one to its request.
 func TestLyingResponses(t *testing.T) {
 	w := newWorld(t, 1)
-	j := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch,
+	j := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch,
 		[]dap.Report{w.report(t, 20, 1), w.report(t, 21, 0)}))
 	good, _ := w.help(t, j.Request())
 	one := len(good) / 2
@@ -349,7 +349,7 @@ func TestLyingResponses(t *testing.T) {
 	if leader, refused, err := j.Finish(good); err != nil || leader.Count != 2 || len(refused) != 0 {
 		t.Errorf("after all that: %d count, refused %v, %v", leader.Count, refused, err)
 	}
-	empty := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, nil))
+	empty := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, nil))
 	if leader, _, err := empty.Finish(nil); err != nil || leader != (dap.Aggregate{}) || empty.Len() != 0 {
 		t.Errorf("nothing asked, nothing answered: %+v, %v", leader, err)
 	}
@@ -385,10 +385,10 @@ func TestShareOfAnotherBatch(t *testing.T) {
 	}
 	// Shares of two batches meet in a random element: nobody is told that it is out of range before
 	// there is noise in it.
-	if sum, err := dap.Meet(w.task, other, testneeds.Must(helper.Share(w.task, 0)), 0); err != nil || sum>>40 == 0 {
+	if sum, err := dap.Meet(w.task, other, testkit.Must(helper.Share(w.task, 0)), 0); err != nil || sum>>40 == 0 {
 		t.Errorf("shares of two batches meet in %d, %v", sum, err)
 	}
-	if sum, err := dap.Meet(w.task, leader, testneeds.Must(helper.Share(w.task, -5)), 1<<19); err != nil ||
+	if sum, err := dap.Meet(w.task, leader, testkit.Must(helper.Share(w.task, -5)), 1<<19); err != nil ||
 		sum != 5<<19-5 {
 		t.Errorf("two clicks, a default of a half and a noise of -5 are %d, %v", sum, err)
 	}
@@ -408,7 +408,7 @@ func TestShareOfAnotherBatch(t *testing.T) {
 func TestOneShareTellsNothing(t *testing.T) {
 	const draws = 6000
 	coins := mrand.NewChaCha8([32]byte{7})
-	sum := testneeds.Must(prio.NewSum(1, []byte("context")))
+	sum := testkit.Must(prio.NewSum(1, []byte("context")))
 	key, nonce := prio.VerifyKey{1}, prio.Nonce{}
 	type cells [2][2][256]float64 // by server, and byte of its share
 	bytesAt := [2]int{0, 7}
@@ -422,12 +422,12 @@ func TestOneShareTellsNothing(t *testing.T) {
 				binary.LittleEndian.PutUint64(leader, value)
 			}
 			for role, share := range [][]byte{leader, helper} {
-				prep := testneeds.Must(sum.Prepare(&key, &nonce, prio.Role(role), share))
+				prep := testkit.Must(sum.Prepare(&key, &nonce, prio.Role(role), share))
 				total := sum.Total()
 				if err := total.Add(prep); err != nil {
 					t.Fatal(err)
 				}
-				out := testneeds.Must(testneeds.Must(total.Share()).Bytes())
+				out := testkit.Must(testkit.Must(total.Share()).Bytes())
 				for i, at := range bytesAt {
 					n[role][i][out[at]]++
 				}
@@ -469,10 +469,10 @@ func TestKeys(t *testing.T) {
 	secret := bytes.Repeat([]byte{4}, 32)
 	seen := map[string]bool{}
 	for _, s := range []string{
-		testneeds.Must(dap.DeriveKey(secret, 1)).Config().String(), testneeds.Must(dap.DeriveKey(secret, 2)).Config().String(),
-		testneeds.Must(dap.DeriveBearer(secret, dap.TaskID{1})), testneeds.Must(dap.DeriveBearer(secret, dap.TaskID{2})),
-		fmt.Sprint(testneeds.Must(dap.DeriveVerify(secret, dap.TaskID{1}))),
-		fmt.Sprint(testneeds.Must(dap.DeriveVerify(secret, dap.TaskID{2}))),
+		testkit.Must(dap.DeriveKey(secret, 1)).Config().String(), testkit.Must(dap.DeriveKey(secret, 2)).Config().String(),
+		testkit.Must(dap.DeriveBearer(secret, dap.TaskID{1})), testkit.Must(dap.DeriveBearer(secret, dap.TaskID{2})),
+		fmt.Sprint(testkit.Must(dap.DeriveVerify(secret, dap.TaskID{1}))),
+		fmt.Sprint(testkit.Must(dap.DeriveVerify(secret, dap.TaskID{2}))),
 	} {
 		if seen[s] {
 			t.Errorf("%s comes out twice", s)
@@ -487,7 +487,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("a short secret: %v", err)
 		}
 	}
-	c := testneeds.Must(dap.DeriveKey(secret, 1)).Config()
+	c := testkit.Must(dap.DeriveKey(secret, 1)).Config()
 	var back dap.Config
 	if err := back.UnmarshalText([]byte(c.String())); err != nil || back != c {
 		t.Errorf("%v, %v", back, err)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/secagg/dap"
 )
 
@@ -19,7 +19,7 @@ func BenchmarkReports(b *testing.B) {
 		for i := range reports {
 			reports[i] = w.report(b, w.batch.Start+uint64(i), grid)
 		}
-		request := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports)).Request()
+		request := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports)).Request()
 		per := func(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*dap.MaxJob), "µs/report")
 			b.ReportMetric(float64(len(request))/dap.MaxJob, "bytes/report")
@@ -38,7 +38,7 @@ func BenchmarkReports(b *testing.B) {
 		b.Run(fmt.Sprintf("g=%d/leader", grid), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				j := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports))
+				j := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports))
 				if !bytes.Equal(j.Request(), request) {
 					b.Fatal("the same reports make another request")
 				}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/secagg/dap"
 )
 
@@ -14,10 +14,10 @@ func fuzzed(f *testing.F) (w world, reports []dap.Report, j *dap.LeaderJob, resp
 	w = newWorld(f, 2)
 	coins := rand.NewChaCha8([32]byte{1})
 	for i := range uint64(2) {
-		reports = append(reports, testneeds.Must(dap.NewReport(w.task, w.leader.Config(), w.helper.Config(), 488_000,
+		reports = append(reports, testkit.Must(dap.NewReport(w.task, w.leader.Config(), w.helper.Config(), 488_000,
 			w.ticket(20+i), i, coins)))
 	}
-	j = testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports))
+	j = testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports))
 	response, _ = w.help(f, j.Request())
 	return w, reports, j, response
 }
@@ -30,7 +30,7 @@ func FuzzParsers(f *testing.F) {
 	id := w.batch.ID()
 	for _, b := range [][]byte{reports[0].Marshal(), append(reports[0].Marshal(), reports[1].Marshal()...),
 		w.leader.Config().Marshal(), dap.MarshalConfigs(w.leader.Config(), w.helper.Config()),
-		reports[0].Ticket.Marshal(), ask, testneeds.Must(a.MarshalBinary()), id[:], make([]byte, 17),
+		reports[0].Ticket.Marshal(), ask, testkit.Must(a.MarshalBinary()), id[:], make([]byte, 17),
 		[]byte(w.leader.Config().String()), []byte(w.task.ID.String())} {
 		f.Add(b)
 		f.Add(b[:len(b)-1])
@@ -69,7 +69,7 @@ func FuzzParsers(f *testing.F) {
 		}
 		var a dap.Aggregate
 		if err := a.UnmarshalBinary(b); err == nil {
-			same("aggregate", testneeds.Must(a.MarshalBinary()))
+			same("aggregate", testkit.Must(a.MarshalBinary()))
 		}
 		if len(b) == 32 {
 			if x, err := dap.ParseBatch([32]byte(b)); err == nil {
@@ -91,7 +91,7 @@ func FuzzParsers(f *testing.F) {
 // whole, and the leader reads it.
 func FuzzHelp(f *testing.F) {
 	w, _, j, response := fuzzed(f)
-	for _, b := range [][]byte{j.Request(), j.Request()[:60], testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify,
+	for _, b := range [][]byte{j.Request(), j.Request()[:60], testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify,
 		w.batch, nil)).Request()} {
 		f.Add(b)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/secagg/dap"
 )
 
@@ -63,7 +63,7 @@ func TestLimits(t *testing.T) {
 	// A job checks the sealed share alone: the leader's is not in it.
 	long.Helper.Payload = make([]byte, dap.MaxReport)
 	ask := func(r dap.Report) []byte {
-		return testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, []dap.Report{r})).Request()
+		return testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, []dap.Report{r})).Request()
 	}
 	_, err = dap.ParseJob(w.task, ask(long))
 	taken("the longest sealed share", err)

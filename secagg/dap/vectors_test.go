@@ -18,7 +18,7 @@ import (
 
 	"github.com/cloudflare/circl/hpke"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/secagg/dap"
 	"github.com/sotto-dp/sotto/secagg/prio"
 )
@@ -128,7 +128,7 @@ func makeVectors(t *testing.T) []vector {
 	} {
 		v := vector{Name: c.name, TaskID: make([]byte, 32), Grid: c.grid, Value: c.value, Time: 494_000,
 			LeaderConfig: keys.leader.Config().String(), HelperConfig: keys.helper.Config().String(),
-			Arm: c.ticket.Arm, Number: string(testneeds.Must(json.Marshal(c.ticket.Number))), Token: c.ticket.Token,
+			Arm: c.ticket.Arm, Number: string(testkit.Must(json.Marshal(c.ticket.Number))), Token: c.ticket.Token,
 			Randomness: make([]byte, 144)}
 		_, _ = coins.Read(v.TaskID)
 		_, _ = coins.Read(v.Randomness)
@@ -178,15 +178,15 @@ func sealed(t *testing.T, to dap.Config, seed, info, aad, plain []byte) (enc, pr
 	t.Helper()
 	scheme := hpke.KEM_X25519_HKDF_SHA256.Scheme()
 	suite := hpke.NewSuite(hpke.KEM_X25519_HKDF_SHA256, hpke.KDF_HKDF_SHA256, hpke.AEAD_AES128GCM)
-	sender := testneeds.Must(suite.NewSender(testneeds.Must(scheme.UnmarshalBinaryPublicKey(publicKey(to))), info))
+	sender := testkit.Must(suite.NewSender(testkit.Must(scheme.UnmarshalBinaryPublicKey(publicKey(to))), info))
 	enc, sealer, err := sender.Setup(bytes.NewReader(seed))
 	if err != nil {
 		t.Fatal(err)
 	}
-	payload = testneeds.Must(sealer.Seal(plain, aad))
+	payload = testkit.Must(sealer.Seal(plain, aad))
 	_, key := scheme.DeriveKeyPair(seed)
-	private = testneeds.Must(key.MarshalBinary())
-	if public := testneeds.Must(ecdh.X25519().NewPrivateKey(private)).PublicKey().Bytes(); !bytes.Equal(public, enc) {
+	private = testkit.Must(key.MarshalBinary())
+	if public := testkit.Must(ecdh.X25519().NewPrivateKey(private)).PublicKey().Bytes(); !bytes.Equal(public, enc) {
 		t.Fatalf("the ephemeral key is %x, its public half %x, not %x", private, public, enc)
 	}
 	return enc, private, payload
@@ -205,7 +205,7 @@ func TestReportVectors(t *testing.T) {
 		if err := helper.UnmarshalText([]byte(v.HelperConfig)); err != nil {
 			t.Fatal(err)
 		}
-		ticket := testneeds.Must(dap.ParseTicket(v.Ticket))
+		ticket := testkit.Must(dap.ParseTicket(v.Ticket))
 		rnd := bytes.NewReader(v.Randomness)
 		r, err := dap.NewReport(dap.Task{ID: dap.TaskID(v.TaskID), Grid: v.Grid}, leader, helper, v.Time,
 			ticket, v.Value, rnd)
@@ -226,12 +226,12 @@ func TestAgainstStandardHPKE(t *testing.T) {
 	w := newWorld(t, 8)
 	r := w.report(t, 12, 5)
 	aad := append(w.task.ID[:], r.Marshal()[:16+8+2+4+len(r.Ticket.Marshal())+4]...)
-	seed := testneeds.Must(dap.DeriveKeySeed(bytes.Repeat([]byte{2}, 32), 2))
-	key := testneeds.Must(stdhpke.DHKEM(ecdh.X25519()).DeriveKeyPair(seed))
+	seed := testkit.Must(dap.DeriveKeySeed(bytes.Repeat([]byte{2}, 32), 2))
+	key := testkit.Must(stdhpke.DHKEM(ecdh.X25519()).DeriveKeyPair(seed))
 	if got, want := key.PublicKey().Bytes(), publicKey(w.helper.Config()); !bytes.Equal(got, want) {
 		t.Fatalf("the helper's key is %x, must be %x", want, got)
 	}
-	receiver := testneeds.Must(stdhpke.NewRecipient(r.Helper.Enc[:], key, stdhpke.HKDFSHA256(), stdhpke.AES128GCM(),
+	receiver := testkit.Must(stdhpke.NewRecipient(r.Helper.Enc[:], key, stdhpke.HKDFSHA256(), stdhpke.AES128GCM(),
 		[]byte("dap-16 input share\x01\x03")))
 	plain, err := receiver.Open(aad, r.Helper.Payload)
 	if err != nil {
@@ -252,13 +252,13 @@ func TestJobVectors(t *testing.T) {
 			HelperKey: bytes.Repeat([]byte{2}, 32), TaskID: w.task.ID[:], Grid: grid, VerifyKey: w.verify[:],
 			Arm: 4, Start: 100, End: 200, JobID: w.batch.JobID(100).String(),
 			ShareID: w.batch.ShareID().String(), Noise: -3 << 19}
-		v.Bearer = testneeds.Must(dap.DeriveBearer(v.Secret, w.task.ID))
+		v.Bearer = testkit.Must(dap.DeriveBearer(v.Secret, w.task.ID))
 		id := w.batch.ID()
 		v.BatchID = id[:]
 		coins := rand.NewChaCha8([32]byte{byte(grid), byte(grid >> 8), byte(grid >> 16)})
 		var reports []dap.Report
 		for i := range uint64(4) {
-			r := testneeds.Must(dap.NewReport(w.task, w.leader.Config(), w.helper.Config(), 494_000,
+			r := testkit.Must(dap.NewReport(w.task, w.leader.Config(), w.helper.Config(), 494_000,
 				w.ticket(100+i*7), grid*(i%2), coins))
 			switch i {
 			case 2:
@@ -269,7 +269,7 @@ func TestJobVectors(t *testing.T) {
 			reports = append(reports, r)
 			v.Reports = append(v.Reports, r.Marshal())
 		}
-		j := testneeds.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports))
+		j := testkit.Must(dap.NewLeaderJob(w.task, w.leader, w.verify, w.batch, reports))
 		v.Request = j.Request()
 		response, helper := w.help(t, v.Request)
 		leader, refused, err := j.Finish(response)
@@ -279,9 +279,9 @@ func TestJobVectors(t *testing.T) {
 		for _, r := range refused {
 			v.Refused = append(v.Refused, r.Reason.Error())
 		}
-		v.Response, v.Leader, v.Helper = response, testneeds.Must(leader.MarshalBinary()), testneeds.Must(helper.MarshalBinary())
+		v.Response, v.Leader, v.Helper = response, testkit.Must(leader.MarshalBinary()), testkit.Must(helper.MarshalBinary())
 		v.ShareAsked = leader.Request(w.batch).Marshal()
-		v.Share = testneeds.Must(helper.Share(w.task, v.Noise))
+		v.Share = testkit.Must(helper.Share(w.task, v.Noise))
 		v.Sum = w.meet(t, leader, helper, v.Noise)
 		if v.Sum != 1<<20+v.Noise || len(refused) != 2 {
 			t.Errorf("the sum is %d, %d are refused", v.Sum, len(refused))
@@ -294,7 +294,7 @@ func TestJobVectors(t *testing.T) {
 // golden compares with a file of testdata, or writes it.
 func golden(t *testing.T, name string, v any) {
 	t.Helper()
-	got := append(testneeds.Must(json.MarshalIndent(v, "", " ")), '\n')
+	got := append(testkit.Must(json.MarshalIndent(v, "", " ")), '\n')
 	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
@@ -337,7 +337,7 @@ func TestVDAFVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := testneeds.Must(filepath.Glob(filepath.Join(strings.TrimSpace(string(out)),
+	files := testkit.Must(filepath.Glob(filepath.Join(strings.TrimSpace(string(out)),
 		"vdaf/prio3/testdata/Prio3Sum_*.json.gz")))
 	two, reports := 0, 0
 	for _, path := range files {
@@ -346,7 +346,7 @@ func TestVDAFVectors(t *testing.T) {
 			continue
 		}
 		two++
-		s := testneeds.Must(prio.NewSum(v.Max, v.Ctx))
+		s := testkit.Must(prio.NewSum(v.Max, v.Ctx))
 		key := prio.VerifyKey(v.VerifyKey)
 		totals := [2]prio.Total{s.Total(), s.Total()}
 		for _, p := range v.Prep {
@@ -362,8 +362,8 @@ func TestVDAFVectors(t *testing.T) {
 			}
 			var preps [2]prio.Prep
 			for i, share := range [][]byte{leader, helper} {
-				preps[i] = testneeds.Must(s.Prepare(&key, &nonce, prio.Role(i), share))
-				if got := testneeds.Must(preps[i].Share()); !bytes.Equal(got, p.PrepShares[0][i]) {
+				preps[i] = testkit.Must(s.Prepare(&key, &nonce, prio.Role(i), share))
+				if got := testkit.Must(preps[i].Share()); !bytes.Equal(got, p.PrepShares[0][i]) {
 					t.Errorf("%s: prep share %d is %x, must be %x", path, i, got, p.PrepShares[0][i])
 				}
 			}
@@ -382,13 +382,13 @@ func TestVDAFVectors(t *testing.T) {
 		}
 		var sum prio.Share
 		for i := range totals {
-			share := testneeds.Must(totals[i].Share())
-			if got := testneeds.Must(share.Bytes()); !bytes.Equal(got, v.AggShares[i]) {
+			share := testkit.Must(totals[i].Share())
+			if got := testkit.Must(share.Bytes()); !bytes.Equal(got, v.AggShares[i]) {
 				t.Errorf("%s: aggregate share %d is %x, must be %x", path, i, got, v.AggShares[i])
 			}
 			sum = sum.Plus(share)
 		}
-		if got := testneeds.Must(sum.Int64()); got != v.AggResult {
+		if got := testkit.Must(sum.Int64()); got != v.AggResult {
 			t.Errorf("%s: the sum is %d, must be %d", path, got, v.AggResult)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
@@ -51,7 +51,7 @@ func flood(t *testing.T, address string, n int) (end func()) {
 
 // floods are how many connections say nothing.
 func floods() []int {
-	if testneeds.Size(false, true) {
+	if testkit.Size(false, true) {
 		return []int{1000, 4000}
 	}
 	return []int{1000}

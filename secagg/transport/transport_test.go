@@ -24,7 +24,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/secagg"
 )
 
@@ -65,7 +65,7 @@ func newWorld(t testing.TB, n int, mode secagg.Mode) *world {
 // by side than there are processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if p := flag.Lookup("test.parallel"); !testneeds.Race {
+	if p := flag.Lookup("test.parallel"); !testkit.Race {
 		if err := p.Value.Set("8"); err != nil {
 			panic(err)
 		}

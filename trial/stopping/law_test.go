@@ -11,7 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -156,7 +156,7 @@ func TestEdgesOfParameters(t *testing.T) {
 		if _, err := edge.UpperBound(mu); err != nil {
 			t.Error(err)
 		}
-		if got, want := testneeds.Must(edge.LowerBound(mu)),
+		if got, want := testkit.Must(edge.LowerBound(mu)),
 			math.Log(12.5)/(12*0.5*0.1); math.Abs(got-want) > 1e-12*want {
 			t.Errorf("lower bound %v, want %v", got, want)
 		}
@@ -222,7 +222,7 @@ func TestSkippingHasTheExactLaw(t *testing.T) {
 			s, own := noise.NewFast(uint64(run), 7), noise.NewFast(uint64(run), 8)
 			threshold := own
 			positive := threshold.Laplace(rule.Mechanism().Threshold) > 0
-			n := testneeds.Must(Simulate(context.Background(), rule, law, 0, &s, &own)).Samples
+			n := testkit.Must(Simulate(context.Background(), rule, law, 0, &s, &own)).Samples
 			seen[sort.SearchInts(ends, n)]++
 			short[sort.SearchInts(ends, n-2)]++
 			if positive {
@@ -257,7 +257,7 @@ func TestOutcomesJudgeTheirEstimates(t *testing.T) {
 	rule := newRuleOf(t, "dp-exp-nas", 0.3, 0.2, 4, 5)
 	rule.hoeffding = 0.21
 	rule.noise = [3]privacy.Tail{}
-	s := testneeds.Must(StudyConfig{Rule: rule, Law: parse(t, "table(2:1)"), Runs: 400, Seed: 3,
+	s := testkit.Must(StudyConfig{Rule: rule, Law: parse(t, "table(2:1)"), Runs: 400, Seed: 3,
 		Workers: 2}.Run(context.Background()))
 	failures := 0
 	for i, o := range s.Outcomes {
@@ -277,7 +277,7 @@ func TestOutcomesJudgeTheirEstimates(t *testing.T) {
 // One run is a study, and its row has the shortest decimals that read back as the numbers.
 func TestStudyOfOneRun(t *testing.T) {
 	rule := newRuleOf(t, "dp-nas", 0.3, 0.04, 2.5, 1.25)
-	s := testneeds.Must(StudyConfig{Rule: rule, Law: parse(t, "table(1:1)"), Runs: 1,
+	s := testkit.Must(StudyConfig{Rule: rule, Law: parse(t, "table(1:1)"), Runs: 1,
 		Seed: 3}.Run(context.Background()))
 	var b strings.Builder
 	if err := s.WriteCSV(&b); err != nil {

@@ -12,17 +12,17 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
 
-func parse(t testing.TB, text string) bandit.Law { return testneeds.Must(bandit.ParseLaw(text)) }
+func parse(t testing.TB, text string) bandit.Law { return testkit.Must(bandit.ParseLaw(text)) }
 
 func newRuleOf(t testing.TB, name string, alpha, beta, epsilon, r float64) Rule {
 	t.Helper()
-	return testneeds.Must(New(name, alpha, beta, epsilon, r))
+	return testkit.Must(New(name, alpha, beta, epsilon, r))
 }
 
 // reference is [Sajed 2019, Algorithms 3, 7 and 8], written from their pseudo-code on samples in
@@ -94,7 +94,7 @@ func TestRulesAgainstReference(t *testing.T) {
 			a[i] = s.Laplace(1)
 		}
 		rule := newRuleOf(t, name, alpha, beta, epsilon, r)
-		cur := testneeds.Must(release.Simulated(release.Config{Arms: 1, Lo: -r, Hi: r,
+		cur := testkit.Must(release.Simulated(release.Config{Arms: 1, Lo: -r, Hi: r,
 			Mechanism: rule.Mechanism()}, ptr(noise.NewFast(seed, 5))))
 		next := 0
 		got, err := run(ctx, rule, cur, 0, func(n int) (int, error) {
@@ -129,7 +129,7 @@ func ptr[T any](x T) *T { return &x }
 // 16.793 ≥ 16.792, and t = 281 has 16.763 < 16.789.
 func TestNASByHand(t *testing.T) {
 	const first = 282
-	got := testneeds.Must(Simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1),
+	got := testkit.Must(Simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1),
 		parse(t, "table(1:1)"), 0, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2))))
 	if got.Samples != first || got.Estimate != 1 {
 		t.Errorf("%v after %d samples, want 1 after %d", got.Estimate, got.Samples, first)
@@ -159,9 +159,9 @@ func TestSkippingHasTheSameLaw(t *testing.T) {
 		var fast, slow []float64
 		for run := range 300 {
 			s, own := noise.NewFast(uint64(run), 1), noise.NewFast(uint64(run), 2)
-			fast = append(fast, float64(testneeds.Must(Simulate(ctx, rule, law, 0, &s, &own)).Samples))
+			fast = append(fast, float64(testkit.Must(Simulate(ctx, rule, law, 0, &s, &own)).Samples))
 			s, own = noise.NewFast(uint64(run), 3), noise.NewFast(uint64(run), 4)
-			slow = append(slow, float64(testneeds.Must(plainly(ctx, rule, law, &s, &own)).Samples))
+			slow = append(slow, float64(testkit.Must(plainly(ctx, rule, law, &s, &own)).Samples))
 		}
 		if d, limit := twoSample(fast, slow), math.Sqrt(math.Log(2/1e-7)/300); d > limit {
 			t.Errorf("%d: distance %.3f, above %.3f", i, d, limit)
@@ -230,7 +230,7 @@ func TestRulesKeepTheirWord(t *testing.T) {
 	for _, name := range Names() {
 		for _, law := range fiveLaws {
 			rule := newRuleOf(t, name, 0.25, 0.05, 1, 1)
-			s := testneeds.Must(StudyConfig{Rule: rule, Law: parse(t, law), Runs: 300,
+			s := testkit.Must(StudyConfig{Rule: rule, Law: parse(t, law), Runs: 300,
 				Seed: 1}.Run(context.Background()))
 			if s.Failures > 37 || s.Unfinished > 0 {
 				t.Errorf("%s on %s: %d failures, %d unfinished", name, law, s.Failures, s.Unfinished)
@@ -238,8 +238,8 @@ func TestRulesKeepTheirWord(t *testing.T) {
 			if s.Clipped != 0 {
 				t.Errorf("%s on %s: %d clipped", name, law, s.Clipped)
 			}
-			upper := testneeds.Must(rule.UpperBound(s.Mean))
-			lower := testneeds.Must(rule.LowerBound(s.Mean))
+			upper := testkit.Must(rule.UpperBound(s.Mean))
+			lower := testkit.Must(rule.LowerBound(s.Mean))
 			if name != "nas" && !(lower < s.Samples05 && s.Samples95 < upper) {
 				t.Errorf("%s on %s: samples from %v to %v, bounds %v and %v", name, law,
 					s.Samples05, s.Samples95, lower, upper)
@@ -252,7 +252,7 @@ func TestRulesKeepTheirWord(t *testing.T) {
 // far more often than the 37 times of 300 that TestRulesKeepTheirWord allows.
 func TestHastyTwinIsCaught(t *testing.T) {
 	for _, name := range Names() {
-		s := testneeds.Must(StudyConfig{Rule: newRuleOf(t, name, 0.9, 0.05, 1, 1),
+		s := testkit.Must(StudyConfig{Rule: newRuleOf(t, name, 0.9, 0.05, 1, 1),
 			Law: parse(t, "table(-1:0.45,1:0.55)"), Runs: 300, Seed: 1}.Run(context.Background()))
 		wrong := 0
 		for _, o := range s.Outcomes {
@@ -272,24 +272,24 @@ func TestBounds(t *testing.T) {
 	// 4.35979, log 20 = 2.99573; t₀ = 4.35979/4·10⁻⁴ = 10899.5, t₁ = 43.598, t₂ = 299.573.
 	rule := newRuleOf(t, "dp-exp-nas", 0.1, 0.05, 0.5, 1)
 	for _, mu := range []float64{0.2, -0.2} {
-		if got := testneeds.Must(rule.UpperBound(mu)); math.Abs(got-2000*(10899.48+43.5979+299.5732)) > 200 {
+		if got := testkit.Must(rule.UpperBound(mu)); math.Abs(got-2000*(10899.48+43.5979+299.5732)) > 200 {
 			t.Errorf("upper bound %v", got)
 		}
-		if got := testneeds.Must(rule.LowerBound(mu)); math.Abs(got-24.96444) > 1e-4 {
+		if got := testkit.Must(rule.LowerBound(mu)); math.Abs(got-24.96444) > 1e-4 {
 			t.Errorf("lower bound %v", got)
 		}
 	}
 	// In other units nothing changes.
 	other := newRuleOf(t, "dp-exp-nas", 0.1, 0.05, 0.5, 1000)
-	if a, b := testneeds.Must(rule.UpperBound(0.2)),
-		testneeds.Must(other.UpperBound(200)); math.Abs(a-b) > 1e-6*a {
+	if a, b := testkit.Must(rule.UpperBound(0.2)),
+		testkit.Must(other.UpperBound(200)); math.Abs(a-b) > 1e-6*a {
 		t.Errorf("%v and %v", a, b)
 	}
 	free := newRuleOf(t, "dp-exp-nas", 0.1, 0.05, math.Inf(1), 1)
-	if got := testneeds.Must(free.UpperBound(0.2)); math.Abs(got-2000*10899.48) > 100 {
+	if got := testkit.Must(free.UpperBound(0.2)); math.Abs(got-2000*10899.48) > 100 {
 		t.Errorf("without privacy %v", got)
 	}
-	if got := testneeds.Must(free.LowerBound(0.2)); got != 0 {
+	if got := testkit.Must(free.LowerBound(0.2)); got != 0 {
 		t.Errorf("without privacy %v", got)
 	}
 	for _, bad := range []struct {
@@ -395,7 +395,7 @@ func TestUnfinished(t *testing.T) {
 	// A mean of 0: no rule stops.
 	for _, name := range Names() {
 		rule := newRuleOf(t, name, 0.5, 0.01, 1, 1)
-		s := testneeds.Must(StudyConfig{Rule: rule, Law: parse(t, "table(-1:0.5,1:0.5)"), Runs: 20,
+		s := testkit.Must(StudyConfig{Rule: rule, Law: parse(t, "table(-1:0.5,1:0.5)"), Runs: 20,
 			Cap: 1_000_000, Seed: 3}.Run(ctx))
 		if s.Unfinished != 20 || s.Outcomes[0].Samples != 1_000_000 || !math.IsNaN(s.SamplesMean) {
 			t.Errorf("%s: %d of 20 unfinished, %+v", name, s.Unfinished, s.Outcomes[0])
@@ -427,7 +427,7 @@ func TestClippingIsCounted(t *testing.T) {
 	// Half of the samples are at 2 and become 1; the mean of the clipped law is ¾.
 	for _, name := range Names() {
 		rule := newRuleOf(t, name, 0.3, 0.01, 1, 1)
-		s := testneeds.Must(StudyConfig{Rule: rule, Law: parse(t, "table(0.5:0.5,2:0.5)"),
+		s := testkit.Must(StudyConfig{Rule: rule, Law: parse(t, "table(0.5:0.5,2:0.5)"),
 			Runs: 20, Seed: 1, Workers: 2}.Run(context.Background()))
 		samples := 0
 		for _, o := range s.Outcomes {
@@ -443,7 +443,7 @@ func TestClippingIsCounted(t *testing.T) {
 func TestStudiesRepeat(t *testing.T) {
 	var text [3]bytes.Buffer
 	for i, workers := range []int{1, 3, 0} {
-		s := testneeds.Must(StudyConfig{Rule: newRuleOf(t, "dp-nas", 0.5, 0.05, 1, 1),
+		s := testkit.Must(StudyConfig{Rule: newRuleOf(t, "dp-nas", 0.5, 0.05, 1, 1),
 			Law: parse(t, "0.5"), Runs: 7, Seed: 5, Workers: workers}.Run(context.Background()))
 		if err := s.WriteCSV(&text[i]); err != nil {
 			t.Fatal(err)
@@ -520,7 +520,7 @@ func BenchmarkSimulate(b *testing.B) {
 			s, own := noise.NewFast(1, 1), noise.NewFast(1, 2)
 			samples := 0
 			for b.Loop() {
-				samples += testneeds.Must(Simulate(context.Background(), rule, law, 0, &s, &own)).Samples
+				samples += testkit.Must(Simulate(context.Background(), rule, law, 0, &s, &own)).Samples
 			}
 			b.ReportMetric(float64(samples)/float64(b.N), "samples/run")
 		})

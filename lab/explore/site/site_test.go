@@ -23,7 +23,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	page "github.com/sotto-dp/sotto/docs/explorer"
 	"github.com/sotto-dp/sotto/internal/look"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/explore"
 	"github.com/sotto-dp/sotto/lab/explore/site"
 )
@@ -110,10 +110,10 @@ func differ(at string, got, want any) string {
 // The simulator that is committed has the runs of the code of today, to the last bit: one that is
 // stale fails here, and is made anew by `make explorer`.
 func TestTheCommittedSimulatorIsOfToday(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("its goroutines are those of package explore's tests")
 	}
-	node := testneeds.Program(t, "node", "nodejs")
+	node := testkit.Program(t, "node", "nodejs")
 	c := exec.CommandContext(t.Context(), node,
 		append([]string{"testdata/play.js", "../../../docs/explorer"},
 			links...)...)
@@ -153,7 +153,7 @@ func TestTheCommittedSimulatorIsOfToday(t *testing.T) {
 
 // What is made of other files is as they are, and the page is no larger than was promised.
 func TestMadeFiles(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("its goroutines are those of package explore's tests")
 	}
 	err := fs.WalkDir(look.Files(), ".", func(name string, d fs.DirEntry, err error) error {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -86,7 +86,7 @@ func observedContexts(t *testing.T, front func(http.Handler) http.Handler,
 // late, every byte of every answer before the release is the same, and the release comes at the
 // same tick. A twin that says in a header which events have had a reward is found.
 func TestTwoWorldsOfContexts(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("one goroutine asks, and it takes long: what is asked side by side is in other tests")
 	}
 	send := func(value string, seconds ...int) func(*world, int) {

@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/page"
@@ -72,7 +72,7 @@ func apply(d *page.Data, u update) {
 // event that it had, and one that is opened anew have the same, also over a restart of the service;
 // who has everything is sent nothing, and a login that ends ends its events.
 func TestEvents(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("TestEventsEnd has the races")
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestEvents(t *testing.T) {
 // Events of a private experiment end in the instant in which their key is revoked, also those of a
 // login, and nobody else's: neither those of another key, nor of an experiment that everybody may see.
 func TestEventsOfRevokedKey(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("TestEventsEnd has the races")
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -94,7 +94,7 @@ func TestMillionRewards(t *testing.T) {
 	w := shopOpen(t)
 	d := *w.decide("ann").Decision
 	body := `{"rewards":[` + strings.Repeat(reward(d, "1")+",", maxRewards-1) + reward(d, "1") + `]}`
-	rounds := testneeds.Size(20, 1000) // of as many each
+	rounds := testkit.Size(20, 1000) // of as many each
 	for range rounds {
 		got := w.plain("POST", "/v1/experiments/shop/rewards/batch", body)
 		if got.Code != 200 || strings.Count(got.Body.String(), `"accepted"`) != maxRewards {

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sotto-dp/sotto/internal/pgtest"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -166,7 +166,7 @@ func TestForwardInTime(t *testing.T) {
 	if err := a.engine.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(testneeds.Size(30*time.Second, 3*time.Second)); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Size(30*time.Second, 3*time.Second)); ; time.Sleep(10 * time.Millisecond) {
 		if here, _, _ := b.engine.Where(); here {
 			break
 		}

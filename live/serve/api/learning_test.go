@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // segments is a contextual experiment of visitors of four segments, and four actions.
@@ -92,10 +92,10 @@ func visit(t testing.TB, w *world, experiment string, segments, visitors int, hi
 // twin's gain, nine deviations away each. A false alarm has a probability far below 1e-6. At full
 // size they were 0.565 and 0.568, of 0.57 that the floor leaves.
 func TestLearning(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("requests come one after the other")
 	}
-	visitors, n := testneeds.Size(4000, 100_000), testneeds.Size(2, 4)
+	visitors, n := testkit.Size(4000, 100_000), testkit.Size(2, 4)
 	fixed := (clicksHers + float64(n-1)*clicksOther) / float64(n)
 	w := newWorld(t)
 	run := func(name, rho string, visitors int, hide bool) float64 {

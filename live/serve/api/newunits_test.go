@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -64,7 +64,7 @@ func (w *world) attack(from func(i int) (address string, header []string)) (unit
 // send. Copies that believe a header which nobody declared, take each address of IPv6 for another,
 // or have no cap, are found out.
 func TestNewUnits(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("requests come one after the other")
 	}
 	one := func(int) (string, []string) { return "192.0.2.7:4711", nil }
@@ -215,7 +215,7 @@ func TestNewUnitsTellNothing(t *testing.T) {
 // An attacker with many networks gets a bounded table, and an address is forgotten when its time is
 // over.
 func TestNewUnitsMemory(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("requests come one after the other")
 	}
 	now := time.Unix(1_000_000_000, 0)

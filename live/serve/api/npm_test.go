@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -24,9 +24,9 @@ import (
 // booleans, numbers, objects and arms without a value, ask for all flags again with the ETag, see a winner as STATIC and
 // what is paused as DISABLED, and are told what is wrong. testdata/npm/clients.mjs has it all.
 func TestOpenFeatureClients(t *testing.T) {
-	node := testneeds.Program(t, "node")
+	node := testkit.Program(t, "node")
 	if _, err := os.Stat("testdata/npm/node_modules/@openfeature/web-sdk"); err != nil {
-		testneeds.Missing(t, "run npm ci in live/serve/api/testdata/npm: OpenFeature's clients are not there")
+		testkit.Missing(t, "run npm ci in live/serve/api/testdata/npm: OpenFeature's clients are not there")
 	}
 	w := newWorld(t)
 	w.want(201, "POST", "/v1/experiments", "name: some\narms: [{name: x, value: true}, {name: y, "+
@@ -70,7 +70,7 @@ func TestWebProviderInPage(t *testing.T) {
 	bundler := filepath.FromSlash("../../../client/browser/node_modules/.bin/esbuild")
 	for _, path := range []string{bundler, "testdata/npm/node_modules/@openfeature/web-sdk"} {
 		if _, err := os.Stat(path); err != nil {
-			testneeds.Missing(t, "run npm ci in live/serve/api/testdata/npm and in client/browser: "+path+" is not there")
+			testkit.Missing(t, "run npm ci in live/serve/api/testdata/npm and in client/browser: "+path+" is not there")
 		}
 	}
 	doc, err := os.ReadFile("../../../docs/clients.md")
@@ -137,7 +137,7 @@ setTimeout(() => button.click(), 500);`
 	}))
 	defer front.Close()
 	w.front.Origins = []string{front.URL}
-	testneeds.Browse(t, front.URL)
+	testkit.Browse(t, front.URL)
 	select {
 	case got := <-rewards:
 		if want := fmt.Sprintf(`{"decision":%q,"reward":1}`, *w.decide("ann").Decision); got != want {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/noise"
@@ -171,7 +171,7 @@ func (p *contextsWorld) play(t *testing.T, report map[int]string) (all []seen, r
 // pages, events and files are the same until the release that it is in, and if the noise makes that
 // release the same, for ever.
 func TestTwoWorldsOfContextsPages(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("what it shows is not about races, of which TestEventsEnd has those")
 	}
 	forever := time.Unix(1<<40, 0)
@@ -210,7 +210,7 @@ func TestTwoWorldsOfContextsPages(t *testing.T) {
 // A twin is caught whose page shows how many rewards came; and her reward is in what is released:
 // without the shift of the noise the worlds are apart afterwards.
 func TestTwoWorldsOfContextsPagesFindTwins(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("what it shows is not about races")
 	}
 	counter := func(h http.Handler, _ *[]*watcher) http.Handler {

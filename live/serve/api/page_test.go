@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -74,7 +74,7 @@ func TestPage(t *testing.T) {
 	defer service.Close()
 	shopFront.Start()
 	defer shopFront.Close()
-	testneeds.Browse(t, shopFront.URL)
+	testkit.Browse(t, shopFront.URL)
 	var got []any
 	select {
 	case got = <-said:
@@ -102,7 +102,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	// The same page by another name is of another site: a cookie would make it a new unit each time.
-	testneeds.Browse(t, "http://"+elsewhere+"/?elsewhere")
+	testkit.Browse(t, "http://"+elsewhere+"/?elsewhere")
 	select {
 	case got = <-said:
 	case <-time.After(time.Minute):

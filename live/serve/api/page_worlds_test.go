@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/noise"
@@ -263,7 +263,7 @@ func until(all []seen, end time.Time) string {
 // the instants at which events leave, are the same until the release that her reward is in, which
 // comes at the same tick; and if the noise makes that release the same, for ever.
 func TestTwoWorldsOfPages(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("what it shows is not about races, of which TestEventsEnd has those")
 	}
 	forever := time.Unix(1<<40, 0)
@@ -278,7 +278,7 @@ func TestTwoWorldsOfPages(t *testing.T) {
 	}
 	worlds := map[string]map[int]string{"0": {3: "0"}, "1": {3: "1"}, "twice": {3: "1", 4: "1"},
 		"at the end": {9: "1"}, "out of range": {4: "1e300"}}
-	if !testneeds.Full() { // which takes twenty times as long
+	if !testkit.Full() { // which takes twenty times as long
 		worlds = map[string]map[int]string{"1": {3: "1"}}
 	}
 	for name, report := range worlds {
@@ -314,7 +314,7 @@ func firstDifference(got, want string) string {
 
 // Twins are caught: a page that shows how many rewards came, and one that tells open pages at once.
 func TestTwoWorldsOfPagesFindTwins(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("what it shows is not about races")
 	}
 	for name, twin := range map[string]func(http.Handler, *[]*watcher) http.Handler{

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -18,9 +18,9 @@ import (
 // told what is wrong: of it the endpoint and the key have changed, and nothing else.
 // testdata/npm/personalizer.mjs has it all.
 func TestPersonalizerClient(t *testing.T) {
-	node := testneeds.Program(t, "node")
+	node := testkit.Program(t, "node")
 	if _, err := os.Stat("testdata/npm/node_modules/@azure/cognitiveservices-personalizer"); err != nil {
-		testneeds.Missing(t, "run npm ci in live/serve/api/testdata/npm: Personalizer's client is not there")
+		testkit.Missing(t, "run npm ci in live/serve/api/testdata/npm: Personalizer's client is not there")
 	}
 	w := newWorld(t)
 	page, err := os.ReadFile("../../../docs/migrating.md")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // The script is small, is JavaScript, and is kept by browsers until it changes.
@@ -30,7 +30,7 @@ func TestScript(t *testing.T) {
 	if w.log.Len() > 0 {
 		t.Errorf("the log has %s", w.log.String())
 	}
-	c := exec.Command(testneeds.Program(t, "node"), "--check", "--input-type=module")
+	c := exec.Command(testkit.Program(t, "node"), "--check", "--input-type=module")
 	c.Stdin = strings.NewReader(string(script))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -194,7 +194,7 @@ func TestTwoWorlds(t *testing.T) {
 		"late":           send("1", 60),
 		"early and late": send("0.5", 1, 61),
 	} {
-		if testneeds.Race && name != "twice" {
+		if testkit.Race && name != "twice" {
 			continue // the goroutines are those of one
 		}
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func differ(t *testing.T, got, want string) {
 
 // A twin that says in a header which decisions, or which events, have had a reward is found.
 func TestTwoWorldsFindsATwin(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("the goroutines are those of TestTwoWorlds")
 	}
 	world := func(events, reports bool) string {
@@ -271,7 +271,7 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 
 // Private metrics tell of her report, and would be found if everybody could see them.
 func TestTwoWorldsFindsMetrics(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("the goroutines are those of TestTwoWorlds")
 	}
 	shows := func(name string) func(h http.Handler) http.Handler {

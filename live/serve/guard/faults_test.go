@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 // A fault is what a bad merge of two engines may leave: where the text of the first stands in play there is the
@@ -124,7 +124,7 @@ var counted = regexp.MustCompile(`(\d+) of \d+ traces differ`)
 // Each fault is found by some of the first traces, which TestGuard plays at both its sizes, and nothing is where
 // none is on.
 func TestGuardFindsFaults(t *testing.T) {
-	if !testneeds.Full() {
+	if !testkit.Full() {
 		t.Skip("the program is built again with faults: SOTTO_FULL has it")
 	}
 	const n = 40

@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 var (
@@ -56,13 +56,13 @@ func digest(t *testing.T, seed uint64) string {
 // TestGuard plays the traces. What is other in one that differs, make guard shows: it plays the trace here and in a
 // worktree of another commit.
 func TestGuard(t *testing.T) {
-	n := testneeds.Size[uint64](60, all)
+	n := testkit.Size[uint64](60, all)
 	switch {
 	case *count > 0:
 		n = *count
 	case *update:
 		n = all
-	case testneeds.Race:
+	case testkit.Race:
 		n = uint64(len(kinds)) // one of each kind
 	}
 	want := map[uint64]string{}

@@ -17,7 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/release"
@@ -291,7 +291,7 @@ func draws(t *testing.T, p *pair, batches int) []int64 {
 // at full size). The false alarm is 10^-6; half the noise is caught, and noise that is shared
 // by two batches too.
 func TestNoiseInShares(t *testing.T) {
-	n := testneeds.Size(10_000, 100_000)
+	n := testkit.Size(10_000, 100_000)
 	law := func(k float64) func(release.Noise) (int64, error) {
 		return func(noise release.Noise) (int64, error) {
 			z, err := noise.Draw()

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -514,8 +514,8 @@ func playSlots(t testing.TB, f fault, slots int, as ...attack) *tally {
 // Neither server sees more of a reward than one whole noise lets through. The probability that the
 // test fails of servers that keep to it is below 1e-6. SOTTO_SLOTS says how many slots there are.
 func TestTwoWorlds(t *testing.T) {
-	slots := testneeds.Size(1500, 30_000)
-	if testneeds.Race {
+	slots := testkit.Size(1500, 30_000)
+	if testkit.Race {
 		slots = 300
 	}
 	if n, err := strconv.Atoi(os.Getenv("SOTTO_SLOTS")); err == nil {
@@ -535,7 +535,7 @@ func TestTwoWorlds(t *testing.T) {
 
 // Servers and clients that are wrong are found by the same test, and by what was to be seen.
 func TestTwoWorldsTwins(t *testing.T) {
-	if testneeds.Race {
+	if testkit.Race {
 		t.Skip("it is thousands of slots, as those of TestTwoWorlds")
 	}
 	halved := func(n release.Noise) release.Noise {

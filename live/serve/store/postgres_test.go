@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/internal/pgtest"
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 func postgresAt(t testing.TB, address string) func(context.Context) (Store, error) {
@@ -28,7 +28,7 @@ func postgresAt(t testing.TB, address string) func(context.Context) (Store, erro
 }
 
 func TestPostgresIsTheModel(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	address, ctx := pgtest.Database(t), t.Context()
 	open := postgresAt(t, address)
@@ -190,7 +190,7 @@ func TestPostgresStoppedWriterInTime(t *testing.T) {
 	}
 	from := time.Now()
 	other, o := begin(t, open)
-	if took := time.Since(from); took > testneeds.Size(idleWithin, time.Second) {
+	if took := time.Since(from); took > testkit.Size(idleWithin, time.Second) {
 		t.Errorf("the take-over took %v", took)
 	}
 	if len(o.Experiments) != 1 || len(o.Experiments[0].Data) != 0 || o.Older {

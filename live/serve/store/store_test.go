@@ -16,14 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
-	"github.com/sotto-dp/sotto/internal/testneeds"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/play"
 )
 
 // A line is written, and an experiment loaded, without a look at the lines before: they were all read again
 // for each that came. It runs alone, as it looks at what the process reads.
 func TestLinesAreNotReadToBeCounted(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	if _, err := bytesRead(); err != nil {
 		t.Skip(err)
 	}
@@ -125,7 +125,7 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 }
 
 func TestSQLiteIsTheModel(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	t.Parallel()
 	testModel(t, func(t *rapid.T) (func(context.Context) (Store, error), func()) {
 		dir, err := os.MkdirTemp("", "sotto")
@@ -584,7 +584,7 @@ func TestManyReports(t *testing.T) {
 // Room of what was dropped goes back to the file system, also in a file that an earlier program has made, and
 // all else is as it was.
 func TestSQLiteGivesBack(t *testing.T) {
-	testneeds.OneGoroutine(t)
+	testkit.OneGoroutine(t)
 	for _, earlier := range []bool{false, true} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "sotto.db")

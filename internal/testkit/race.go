@@ -1,6 +1,6 @@
-//go:build !race
+//go:build race
 
-package testneeds
+package testkit
 
 // Race says that the race detector is on, under which simulations take ten times as long.
-const Race = false
+const Race = true

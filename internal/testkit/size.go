@@ -1,4 +1,4 @@
-package testneeds
+package testkit
 
 import (
 	"os"

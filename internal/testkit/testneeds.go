@@ -1,7 +1,7 @@
-// Package testneeds is for tests that need what not everybody has. Where a program is missing they
+// Package testkit is for tests that need what not everybody has. Where a program is missing they
 // skip themselves and say so, and fail where everything is checked; where time is short, or the race
 // detector is on, they do less.
-package testneeds
+package testkit
 
 import (
 	"bytes"
