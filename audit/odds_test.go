@@ -159,19 +159,15 @@ func oddsCell(kind string, eps float64, games, audits int, each func(s audit.Sco
 // audits at γ = 0.05, as shares of ε over all ε. Seeds are fixed.
 func TestOddsAreTightest(t *testing.T) {
 	testkit.OneGoroutine(t)
-	full := testkit.Full()
 	sizes, epsilons := []int{1000}, []float64{0.5, 3}
-	if full {
+	if testkit.Full() {
 		sizes, epsilons = []int{1000, 10_000, 100_000}, []float64{0.1, 0.2, 0.5, 1, 2, 3, 5, 10}
 	}
 	for _, kind := range []string{"laplace", "gaussian", "response"} {
 		for _, games := range sizes {
 			var found [3]float64
 			for _, eps := range epsilons {
-				audits := max(4, 20_000/games)
-				if full {
-					audits = max(5, 100_000/games)
-				}
+				audits := max(2, 20_000/games)
 				var odds, ranks, split float64
 				n := float64(audits)
 				oddsCell(kind, eps, games, audits, func(s audit.Scores, delta float64) {
