@@ -17,7 +17,7 @@ func Must[T any](x T, err error) T {
 func Near(t testing.TB, what string, got, want, within float64) {
 	t.Helper()
 	if !(math.Abs(got-want) <= within) {
-		t.Errorf("%s = %v, want %v ± %v", what, got, want, within)
+		t.Errorf("%s is %v, must be %v ± %v", what, got, want, within)
 	}
 }
 
@@ -25,6 +25,6 @@ func Near(t testing.TB, what string, got, want, within float64) {
 func Close(t testing.TB, what string, got, want, share float64) {
 	t.Helper()
 	if got != want && !(math.Abs(got-want) <= share*math.Abs(want)) {
-		t.Errorf("%s = %.17g, want %.17g ± %.2g of it", what, got, want, share)
+		t.Errorf("%s is %.17g, must be %.17g ± %.2g of it", what, got, want, share)
 	}
 }
