@@ -87,15 +87,20 @@ var aggregateTexts = kong.Vars{
 		"of the pinned key.",
 	"aggregateJoinServerName":  "The name in the server's certificate, if it is not the host of --connect.",
 	"aggregateJoinVanishAfter": "For tests: this process kills itself when it has sent its message of a round.",
-}
-
-// Help is shown by --help.
-func (c *aggregateServe) Help() string {
-	return `Examples:
+	"aggregate serve": `Examples:
   sotto aggregate keygen server.pem
   sotto aggregate serve session.yaml --key server.pem --listen :7443
 
-docs/secagg.md has a session file and what is promised to whom.`
+docs/secagg.md has a session file and what is promised to whom.`,
+	"aggregate join": `Examples:
+  sotto aggregate keygen me.pem
+  echo 0.7 | sotto aggregate join session.yaml --key me.pem --connect example.org:7443 --reward -`,
+	"aggregate keygen": `Examples:
+  sotto aggregate keygen me.pem`,
+	"aggregate public": `Examples:
+  sotto aggregate public me.pem`,
+	"aggregate id": `Examples:
+  sotto aggregate id`,
 }
 
 // aggregateResult is what programs read.
@@ -345,13 +350,6 @@ type aggregateJoin struct {
 	JSON       bool         `help:"As JSON, for programs."`
 
 	VanishAfter string `hidden:"" enum:",advertise,share,mask,consistency,unmask" default:"" help:"${aggregateJoinVanishAfter}"`
-}
-
-// Help is shown by --help.
-func (c *aggregateJoin) Help() string {
-	return `Examples:
-  sotto aggregate keygen me.pem
-  echo 0.7 | sotto aggregate join session.yaml --key me.pem --connect example.org:7443 --reward -`
 }
 
 // value is the message.

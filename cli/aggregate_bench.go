@@ -36,15 +36,11 @@ var aggregateBenchTexts = kong.Vars{
 	"aggregateBenchMode":    "What the server is trusted with.",
 	"aggregateBenchDelta":   "Share of the clients who may vanish; so many do, after sharing keys.",
 	"aggregateBenchSVG":     "Draw the server's time against n log n into this file.",
-}
-
-// Help is shown by --help.
-func (c *aggregateBench) Help() string {
-	return `Sessions of one value of 64 bits, all in this process and without a network. Times are the processor's.
+	"aggregate bench": `Sessions of one value of 64 bits, all in this process and without a network. Times are the processor's.
 
 Examples:
   sotto aggregate bench
-  sotto aggregate bench --clients 100,300,1000,3000,10000 --svg docs/secagg-growth.svg`
+  sotto aggregate bench --clients 100,300,1000,3000,10000 --svg docs/secagg-growth.svg`,
 }
 
 // sessionCost is what one session costs: the server in all, a client in the mean.

@@ -55,12 +55,6 @@ type aggregateKeygen struct {
 	JSON bool   `help:"As JSON, for programs."`
 }
 
-// Help is shown by --help.
-func (c *aggregateKeygen) Help() string {
-	return `Examples:
-  sotto aggregate keygen me.pem`
-}
-
 func (c *aggregateKeygen) Run(s streams) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -92,12 +86,6 @@ type aggregatePublic struct {
 	JSON bool   `help:"As JSON, for programs."`
 }
 
-// Help is shown by --help.
-func (c *aggregatePublic) Help() string {
-	return `Examples:
-  sotto aggregate public me.pem`
-}
-
 func (c *aggregatePublic) Run(s streams) error {
 	k, err := readKey(c.File)
 	if err != nil {
@@ -108,12 +96,6 @@ func (c *aggregatePublic) Run(s streams) error {
 
 type aggregateID struct {
 	JSON bool `help:"As JSON, for programs."`
-}
-
-// Help is shown by --help.
-func (c *aggregateID) Help() string {
-	return `Examples:
-  sotto aggregate id`
 }
 
 func (c *aggregateID) Run(s streams) error {

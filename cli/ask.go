@@ -44,6 +44,20 @@ var askTexts = kong.Vars{
 		"where no list of processes shows it. - alone reads lines of JSON from there: " +
 		`{"decision": "…", "reward": 1}.`,
 	"rewardWait": "How long rewards are sent again when the service is not available.",
+	"decide": `Prints the arm and, after a tab, the decision to report on; nothing is there if it does not count.
+
+Examples:
+  sotto decide shop --unit 'visitor 7'
+  sotto decide shop --unit 'visitor 7' --context country=NL
+  sotto decide shop --unit 'visitor 7' --key-file shop.key --json`,
+	"reward": `Prints what it was answered: accepted (it counts, or one for this decision came before), late, void
+or over_limit; of lines, how many were answered what. A decision counts once, so lines can be sent again.
+Flags come before the decision, which may begin with a hyphen itself.
+
+Examples:
+  sotto reward shop DECISION 1
+  echo 1 | sotto reward shop DECISION -
+  sotto reward --json shop - < rewards.jsonl`,
 }
 
 func (a asks) client() (*client.Client, error) {
@@ -94,16 +108,6 @@ type decideCommand struct {
 	asks
 }
 
-// Help is shown by --help.
-func (c *decideCommand) Help() string {
-	return `Prints the arm and, after a tab, the decision to report on; nothing is there if it does not count.
-
-Examples:
-  sotto decide shop --unit 'visitor 7'
-  sotto decide shop --unit 'visitor 7' --context country=NL
-  sotto decide shop --unit 'visitor 7' --key-file shop.key --json`
-}
-
 // maxUnit is what is read of a unit: a byte more than the service takes would be refused by it.
 const maxUnit = 1 << 16
 
@@ -151,18 +155,6 @@ type rewardCommand struct {
 	Report     []string      `arg:"" name:"DECISION REWARD" help:"${rewardReport}" passthrough:""`
 	Wait       time.Duration `default:"30s" help:"${rewardWait}" placeholder:"TIME"`
 	asks
-}
-
-// Help is shown by --help.
-func (c *rewardCommand) Help() string {
-	return `Prints what it was answered: accepted (it counts, or one for this decision came before), late, void
-or over_limit; of lines, how many were answered what. A decision counts once, so lines can be sent again.
-Flags come before the decision, which may begin with a hyphen itself.
-
-Examples:
-  sotto reward shop DECISION 1
-  echo 1 | sotto reward shop DECISION -
-  sotto reward --json shop - < rewards.jsonl`
 }
 
 // decisionText is how decisions look.

@@ -59,18 +59,14 @@ var auditMechanismTexts = kong.Vars{
 	"auditMechanismColumns": "Columns of a point, each 0 or 1.",
 	"auditMechanismSample":  "Points drawn without replacement and averaged; all without it.",
 	"auditMechanismClip":    "Clip points to this norm; 0 does not.",
-}
-
-// Help is shown by --help.
-func (c *auditMechanism) Help() string {
-	return `Examples:
+	"audit mechanism": `Examples:
   sotto audit mechanism laplace --epsilon 1 --games 1e6
   sotto audit mechanism gaussian --rho 0.5 --delta 0.01 --out report
   sotto audit mechanism tree --epsilon 1 --looks 16 --broken half
   sotto audit mechanism gaussian --rho 0.5 --deltas 1e-4,1e-3,0.01 --gaussian-dp --one-run --reconstruct 2
   sotto audit mechanism mean --rows 100 --columns 50 --noise 1
   sotto audit mechanism mean --rows 100 --columns 20 --references 200 --misspecified 2
-  sotto audit mechanism '{"mechanism":"laplace","scale":2}' --claim 0.25`
+  sotto audit mechanism '{"mechanism":"laplace","scale":2}' --claim 0.25`,
 }
 
 func (c *auditMechanism) Run(ctx context.Context, s streams) error {

@@ -52,17 +52,13 @@ var auditPolicyTexts = kong.Vars{
 		"central, local, two-server, shuffle or secagg trust.",
 	"auditNoise": "Noise under --trust: laplace, polya, skellam, gaussian or count; that of the " +
 		"model without it.",
-}
-
-// Help is shown by --help.
-func (c *auditPolicy) Help() string {
-	return `Examples:
+	"audit policy": `Examples:
   sotto audit policy adap-klucb --epsilon 1 --horizon 128
   sotto audit policy adac-ucb --rho 0.5 --delta 0.01 --out report
   sotto audit policy dp-tt --bandit identify --epsilon 1 --horizon 1024
   sotto audit policy adap-klucb --epsilon 1 --broken shared
   sotto audit policy adap-klucb --epsilon 1 --trust secagg --reconstruct 3
-  sotto audit policy adac-oful --bandit contextual --rho 0.5 --horizon 16`
+  sotto audit policy adac-oful --bandit contextual --rho 0.5 --horizon 16`,
 }
 
 func (c *auditPolicy) Run(ctx context.Context, s streams) error {

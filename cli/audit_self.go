@@ -35,18 +35,14 @@ var auditSelfTexts = kong.Vars{
 		"nevertheless.",
 	"auditSelfProgress": "Show on stderr how far it is and about how long it will take, in place of each " +
 		"audit's outcome.",
-}
-
-// Help is shown by --help.
-func (c *auditSelf) Help() string {
-	return `Examples:
+	"audit self": `Examples:
   sotto audit self --quick
   sotto audit self --quick --only adap-klucb
   sotto audit self --out report
 
 A sound program fails with probability at most 10⁻⁶: a claim that is true is refuted, or a broken copy is
 not. A broken copy that a test misses is played on with games of its own, so that one unlucky test decides
-nothing.`
+nothing.`,
 }
 
 func (c *auditSelf) Run(ctx context.Context, s streams) error {

@@ -55,14 +55,10 @@ var auditTrainingTexts = kong.Vars{
 	"auditTrainingSampling": "Probability of an example to be in a step, of dp-sgd.",
 	"auditTrainingClip":     "Norm that gradients are clipped to, of dp-sgd.",
 	"auditTrainingNoise":    "Noise multiplier, of dp-sgd: the noise's deviation is σC.",
-}
-
-// Help is shown by --help.
-func (c *auditTraining) Help() string {
-	return "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training " +
+	"audit training": "Examples:\n  sotto audit training --games 2000 --out report\n  sotto audit training " +
 		"--flaw half-noise --games 20000\n  sotto audit training --flaw unclipped --canary " +
 		"dirac\n  sotto audit training --method batch\n  sotto audit training --fashion-mnist " +
-		"DIR --pool 4 --method mini-batch --rate 0.001 --examples 1280 --batch 64\n\n" + train.Where
+		"DIR --pool 4 --method mini-batch --rate 0.001 --examples 1280 --batch 64\n\n" + train.Where,
 }
 
 func (c *auditTraining) Run(ctx context.Context, s streams) error {

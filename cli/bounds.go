@@ -55,15 +55,11 @@ var boundsTexts = kong.Vars{
 	"boundsOut": "Draw the first instance's bounds into this file, .svg, .pdf or .png: against " +
 		"the budget if there are " +
 		"several of a kind, otherwise against T.",
-}
-
-// Help is shown by --help.
-func (c *boundsCommand) Help() string {
-	return `Examples:
+	"bounds": `Examples:
   sotto bounds --arms 0.75,0.5 --epsilon 0.1,1 --horizon 1e6
   sotto bounds --arms 0.75,0.625,0.5 --epsilon 0.001,10 --horizon 1e6 --out bounds.svg
   sotto bounds --actions '1,0;0,1;0.8,0.6' --theta 0.9,0.2 --rho 0.1 --horizon 1e5
-  sotto bounds examples/quickstart.yaml`
+  sotto bounds examples/quickstart.yaml`,
 }
 
 // A boundedProblem is a problem under a budget and the name of its instance.

@@ -93,16 +93,12 @@ var chooseTexts = kong.Vars{
 	"chooseMaxRuns": "Most runs of a policy; 65536 if not given, fewer where runs are long.",
 	"chooseTime":    "Begin no run after this time, such as 2m, and answer with what is known.",
 	"chooseWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
-}
-
-// Help is shown by --help.
-func (c *chooseCommand) Help() string {
-	return `Examples:
+	"choose": `Examples:
   sotto choose --arms 0.75,0.6 --epsilon 0.1 --horizon 1e6
   sotto choose --prior 5:0.25:0.75 --rho 0.1 --horizon 1e5 --reference
   sotto choose --arms 0.55,0.5 --epsilon 1 --horizon 1e5 --delay geometric:1000 --window 5000
   sotto choose --arms 0.5,0.6 --change 50001:0.7,0.6 --epsilon 1 --horizon 1e5
-  sotto choose --csv examples/rewards.csv --range 0,1 --epsilon 1 --horizon 1e5 --time 1m`
+  sotto choose --csv examples/rewards.csv --range 0,1 --epsilon 1 --horizon 1e5 --time 1m`,
 }
 
 func (c *chooseCommand) Run(ctx context.Context, s streams) error {

@@ -158,6 +158,28 @@ var cliTexts = kong.Vars{
 		"X-Real-IP; of a list the last counts. If not given, it is the address of the connection, and what " +
 		"headers say is not believed.",
 	"serveDemo": "An experiment with made-up visitors, kept in memory; no others can be created.",
+	"completion": `The script asks this program what can come next: commands, flags, and the names that a flag
+takes, policies among them.
+
+Examples:
+  sotto completion bash > ~/.local/share/bash-completion/completions/sotto
+  sotto completion zsh > ~/.zfunc/_sotto
+  sotto completion fish > ~/.config/fish/completions/sotto.fish`,
+	"man": `Examples:
+  sotto man > /usr/local/share/man/man1/sotto.1`,
+	"serve": `Decisions and rewards over HTTP: docs/serve.md has the first experiment, /openapi.yaml all
+requests. On a network, give it --tls-cert and --tls-key, or put it behind a proxy that has TLS.
+Each flag may be an environment variable, such as SOTTO_DATA for --data or SOTTO_TLS_CERT.
+
+Examples:
+  sotto serve
+  sotto serve --demo
+  sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key
+  sotto serve --experiments experiments --allow-origin https://shop.example
+  sotto serve --data restored --read-only
+  sotto serve --experiments experiments --helper-secret shop=secret
+  sotto serve --role helper --data helper --task shop.yaml --secret-file secret
+  sotto serve --database postgres://sotto@db.example/sotto --advertise http://10.0.0.7:8080`,
 }
 
 // Exit codes.
@@ -257,7 +279,8 @@ func parserOf(grammar any, s streams, more ...kong.Option) (*kong.Kong, error) {
 		kong.Vars{"version": versionText(s)}, kong.PostBuild(say))...)
 }
 
-// say puts the texts in the places that name them. They are no variables of kong's, which reads all
+// say puts the texts in the places that name them, and what is shown by --help beside a command,
+// which has the command's name, in its place. They are no variables of kong's, which reads all
 // of its variables again for each flag: 0.1 s before any command began.
 func say(k *kong.Kong) error {
 	all := texts()
@@ -270,6 +293,7 @@ func say(k *kong.Kong) error {
 		switch v := v.(type) {
 		case *kong.Node:
 			text(&v.Help)
+			v.Detail = all[v.Path()]
 		case *kong.Value:
 			text(&v.Help)
 		}

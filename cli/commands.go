@@ -31,12 +31,26 @@ var commandsTexts = kong.Vars{
 	"listMechanisms": "Mechanisms: how releases are made private, by trust model and noise, with what each " +
 		"guarantees and who has to be believed.",
 	"schemaOf": "experiment, for files of sotto run, or live, for those of sotto serve.",
-}
-
-// Help is shown by --help.
-func (c *mergeCommand) Help() string {
-	return `Examples:
-  sotto merge part0 part1 part2 part3 --out results/sajed-arms`
+	"merge": `Examples:
+  sotto merge part0 part1 part2 part3 --out results/sajed-arms`,
+	"report": `Examples:
+  sotto report results/quickstart
+  sotto report results/quickstart --format pdf --size 8.5x7cm --bare
+  sotto report results/quickstart --format svg,png --dpi 300 --linear --title 'Regret of five policies'`,
+	"validate": `Examples:
+  sotto validate examples/quickstart.yaml
+  sotto validate shop.yaml --json`,
+	"list mechanisms": `Examples:
+  sotto list mechanisms
+  sotto list mechanisms --json`,
+	"list policies": `Examples:
+  sotto list policies
+  sotto list policies --json`,
+	"schema": `Examples:
+  sotto schema > experiment.schema.json
+  sotto schema live > live.schema.json`,
+	"version": `Examples:
+  sotto version`,
 }
 
 func (c *mergeCommand) Run(ctx context.Context, s streams) error {
@@ -63,14 +77,6 @@ var reportTexts = kong.Vars{
 	"reportFigures": "Draw these figures only, by the names of their files without the ending.",
 }
 
-// Help is shown by --help.
-func (c *reportCommand) Help() string {
-	return `Examples:
-  sotto report results/quickstart
-  sotto report results/quickstart --format pdf --size 8.5x7cm --bare
-  sotto report results/quickstart --format svg,png --dpi 300 --linear --title 'Regret of five policies'`
-}
-
 func (c *reportCommand) Run(s streams) error {
 	r, err := experiment.Load(c.Dir)
 	if err != nil {
@@ -95,13 +101,6 @@ type planned struct {
 	Cap        int      `json:"cap,omitempty"`
 	Cells      []string `json:"cells"`
 	Warnings   []string `json:"warnings"`
-}
-
-// Help is shown by --help.
-func (c *validateCommand) Help() string {
-	return `Examples:
-  sotto validate examples/quickstart.yaml
-  sotto validate shop.yaml --json`
 }
 
 func (c *validateCommand) Run(s streams) error {
@@ -257,13 +256,6 @@ type mechanismJSON struct {
 	Source    string   `json:"source"`
 }
 
-// Help is shown by --help.
-func (c *listMechanisms) Help() string {
-	return `Examples:
-  sotto list mechanisms
-  sotto list mechanisms --json`
-}
-
 func (c *listMechanisms) Run(s streams) error {
 	if c.JSON {
 		out := []mechanismJSON{}
@@ -332,13 +324,6 @@ type paramJSON struct {
 	DefaultDoc string   `json:"default_doc,omitempty"`
 	Allowed    string   `json:"allowed"`
 	Proved     string   `json:"proved,omitempty"`
-}
-
-// Help is shown by --help.
-func (c *listPolicies) Help() string {
-	return `Examples:
-  sotto list policies
-  sotto list policies --json`
 }
 
 func (c *listPolicies) Run(s streams) error {
@@ -436,13 +421,6 @@ type schemaCommand struct {
 	Of string `arg:"" optional:"" default:"experiment" enum:"experiment,live" help:"${schemaOf}"`
 }
 
-// Help is shown by --help.
-func (c *schemaCommand) Help() string {
-	return `Examples:
-  sotto schema > experiment.schema.json
-  sotto schema live > live.schema.json`
-}
-
 func (c *schemaCommand) Run(s streams) error {
 	write := experiment.Reader{Catalog: s.known}.Schema
 	if c.Of == "live" {
@@ -458,12 +436,6 @@ func (c *schemaCommand) Run(s streams) error {
 
 type versionCommand struct {
 	JSON bool `help:"As JSON, for programs."`
-}
-
-// Help is shown by --help.
-func (c *versionCommand) Help() string {
-	return `Examples:
-  sotto version`
 }
 
 func (c *versionCommand) Run(s streams) error {

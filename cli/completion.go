@@ -16,17 +16,6 @@ type completionCommand struct {
 	Shell flags.Choice `arg:"" of:"bash,zsh,fish" name:"SHELL" help:"bash, zsh or fish."`
 }
 
-// Help is shown by --help.
-func (c *completionCommand) Help() string {
-	return `The script asks this program what can come next: commands, flags, and the names that a flag
-takes, policies among them.
-
-Examples:
-  sotto completion bash > ~/.local/share/bash-completion/completions/sotto
-  sotto completion zsh > ~/.zfunc/_sotto
-  sotto completion fish > ~/.config/fish/completions/sotto.fish`
-}
-
 // completionScripts hand the words so far, the one being written last, to complete.
 var completionScripts = map[flags.Choice]string{
 	"bash": `_NAME() {

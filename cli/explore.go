@@ -31,17 +31,13 @@ var exploreTexts = kong.Vars{
 	"exploreListen": "Address to listen on; with port 0 the system chooses one. It is printed.",
 	"exploreOut": "Write the page into this directory instead of serving it: it then needs no server of its " +
 		"own, but any host for files, and plays in the browser.",
-}
-
-// Help is shown by --help.
-func (c *exploreCommand) Help() string {
-	return `A page on which privacy is turned like a knob: arms as sliders, policies to tick, and the regret,
+	"explore": `A page on which privacy is turned like a knob: arms as sliders, policies to tick, and the regret,
 its lower bound and the price of privacy, played while you turn. Nothing leaves this machine.
 
 Examples:
   sotto explore --open
   sotto explore 'arms=0.9,0.8,0.5&policies=dp-se,adap-klucb&rho=0.1&horizon=1e5'
-  sotto explore --out site`
+  sotto explore --out site`,
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams) error {

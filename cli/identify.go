@@ -70,16 +70,12 @@ var identifyTexts = kong.Vars{
 	"identifyTranscript": "Write what the guarantee is about to this file, which must be new: a line of JSON " +
 		"for each batch of plays and each release. If the rule is private it may be " +
 		"published; --replay checks it.",
-}
-
-// Help is shown by --help.
-func (c *identifyCommand) Help() string {
-	return `Examples:
+	"identify": `Examples:
   sotto identify --arms 0.95,0.9,0.5 --epsilon 1 --risk 0.05
   sotto identify --arms 0.95,0.9,0.5 --rule adap-tt --epsilon 1 --risk 0.05 --runs 1000
   sotto identify --csv doses.csv --range 0,1 --epsilon 1 --risk 0.05 --transcript trial.jsonl
   sotto identify --csv visits.csv --arm-column version --reward-column sent --user-column visitor --skip-missing --range 0,1 --epsilon 1 --risk 0.05
-  sotto identify --replay trial.jsonl`
+  sotto identify --replay trial.jsonl`,
 }
 
 func (c *identifyCommand) Run(ctx context.Context, s streams) error {

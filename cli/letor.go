@@ -32,11 +32,7 @@ var letorTexts = kong.Vars{
 	"letorOut":  "CSV of logged rewards to write, for an experiment's instance: csv: FILE.",
 	"letorSample": "Rows that centres are fitted to, drawn at random; 50000 if not given. All rows then " +
 		"go to the nearest centre.",
-}
-
-// Help is shown by --help.
-func (c *letorCommand) Help() string {
-	return `Rows are clustered by their features with k-means. A cluster is an arm, and the ratings of its rows, over 4, are its logged rewards [Chowdhury and Zhou 2023, §7].
+	"letor": `Rows are clustered by their features with k-means. A cluster is an arm, and the ratings of its rows, over 4, are its logged rewards [Chowdhury and Zhou 2023, §7].
 
 [Chowdhury and Zhou 2023] has MSLR-WEB10K, which Microsoft Research offers as "Microsoft Learning to Rank Datasets"; it is not part of Sotto. Put Fold1/train.txt (or
 train, vali and test of a fold one after another: 1 200 192 rows) anywhere, and name it here. examples/letor-sample.txt is a small made-up file of the same form.
@@ -44,7 +40,7 @@ train, vali and test of a fold one after another: 1 200 192 rows) anywhere, and 
 Examples:
   sotto letor examples/letor-sample.txt --out arms.csv
   sotto letor MSLR-WEB10K/Fold1/train.txt --clusters 50 --out examples/letor-arms.csv
-  sotto run examples/letor.yaml`
+  sotto run examples/letor.yaml`,
 }
 
 func (c *letorCommand) Run(ctx context.Context, s streams) error {

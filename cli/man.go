@@ -12,12 +12,6 @@ import (
 
 type manCommand struct{}
 
-// Help is shown by --help.
-func (c *manCommand) Help() string {
-	return `Examples:
-  sotto man > /usr/local/share/man/man1/sotto.1`
-}
-
 func (c *manCommand) Run(k *kong.Kong, s streams) error {
 	_, err := io.WriteString(s.out, manual(k.Model))
 	return err

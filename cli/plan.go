@@ -53,13 +53,9 @@ var planTexts = kong.Vars{
 	"planTrialEpsilon": "Budgets of ε-DP to compare, such as 0.01,0.1,1,10.",
 	"planTrialRule":    "dp-tt, adap-tt, adap-tt-star or dp-se, with parameters if need be: adap-tt:sigma=1.",
 	"planTrialWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
-}
-
-// Help is shown by --help.
-func (c *planTrial) Help() string {
-	return `Examples:
+	"plan trial": `Examples:
   sotto plan trial --arms 5 --gap 0.2 --risk 0.05 --epsilon 0.01,0.1,1,10
-  sotto plan trial --arms 3 --prior 0.2,0.8 --risk 0.1 --epsilon 0.1,1 --cap 1e6 --figure plan.svg`
+  sotto plan trial --arms 3 --prior 0.2,0.8 --risk 0.1 --epsilon 0.1,1 --cap 1e6 --figure plan.svg`,
 }
 
 func (c *planTrial) config(s streams) (trial.PlanConfig, error) {

@@ -41,13 +41,9 @@ var planBudgetTexts = kong.Vars{
 	"planBudgetBest":    "Mean of the best arm, beside --gap; if not given 1/2 + Δ/2.",
 	"planBudgetPolicy":  "A policy with ε-DP, with parameters if need be: adap-ucb:alpha=4.",
 	"planBudgetWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
-}
-
-// Help is shown by --help.
-func (c *planBudget) Help() string {
-	return `Examples:
+	"plan budget": `Examples:
   sotto plan budget --gap 0.1 --count 5 --horizon 1e6 --more 10%
-  sotto plan budget --arms 0.75,0.625,0.5 --horizon 1e6 --more 25% --policy dp-klucb`
+  sotto plan budget --arms 0.75,0.625,0.5 --horizon 1e6 --more 25% --policy dp-klucb`,
 }
 
 func (c *planBudget) search(s streams) (experiment.BudgetSearch, error) {

@@ -54,11 +54,7 @@ var planLiveTexts = kong.Vars{
 	"planLiveRuns": "Simulated experiments at each budget; if not given 20 to 200, with contexts 4 to 20, by " +
 		"how long they are.",
 	"planLiveWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
-}
-
-// Help is shown by --help.
-func (c *planLive) Help() string {
-	return `Examples:
+	"plan live": `Examples:
   sotto plan live shop.yaml --traffic 10000/day --gap 0.05
   sotto plan live shop.yaml --traffic 400/hour --arms 0.11,0.1 --epsilon 0.3,1,3 --days 14
   sotto plan live front.yaml --traffic 10000/day --gap 0.03 --best 0.08 --rho 0.1,1,10
@@ -67,7 +63,7 @@ An experiment with contexts is simulated in generated worlds of its map, with it
 window and floor, and the answer says whether there is traffic enough for so many
 components, what privacy costs, and what to do if it is too much. One whose rewards
 the service does not see (trust) has the noise that goes with it, and beside it what
-would be lost if the service were believed.`
+would be lost if the service were believed.`,
 }
 
 func (c *planLive) question(s streams) (plan.Request, error) {

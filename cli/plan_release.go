@@ -42,11 +42,7 @@ var planReleaseTexts = kong.Vars{
 	"planReleaseTraffic": "With --error: decisions of an arm, such as 10000/day, hour, minute or second; the " +
 		"answer has how long that batch takes to fill.",
 	"planReleasePromised": "Share of the users who are promised to answer: noise is calibrated to them.",
-}
-
-// Help is shown by --help.
-func (c *planRelease) Help() string {
-	return `Examples:
+	"plan release": `Examples:
   sotto plan release --budget epsilon=0.1 --users 4096
   sotto plan release --budget alpha=2,epsilon=0.01 --users 1000 --noise skellam --precision 10 --returning 100
   sotto plan release --budget epsilon=1 --users 1000 --trust shuffle --promised 0.9
@@ -54,7 +50,7 @@ func (c *planRelease) Help() string {
 
 With --trust all every trust model is asked what its noise does to the mean of a batch
 of so many users, those of live experiments (central, two-server, secagg, local) with
-the noise that is drawn there.`
+the noise that is drawn there.`,
 }
 
 // releasePlan is what programs read.

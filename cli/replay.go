@@ -37,18 +37,14 @@ var replayTexts = kong.Vars{
 		"http://127.0.0.1:8080/v1/experiments/shop/transcript.",
 	"replayTip": "SHA-256 of the last line, in hex, as it was noted elsewhere: a chain that was made anew " +
 		"from some line on holds, but has another.",
-}
-
-// Help is shown by --help.
-func (c *replayCommand) Help() string {
-	return `The lines' chain must hold, their times must not go back, each batch must be the one that the declared
+	"replay": `The lines' chain must hold, their times must not go back, each batch must be the one that the declared
 policy plays after the releases before it, each release one that the curator makes for it, what they cost within the declared budget, and
 the end the policy's where it says so. Of a release its sums are believed. Nothing is written.
 
 Examples:
   sotto replay shop.jsonl
   curl -s -H "X-API-Key: $KEY" localhost:8080/v1/experiments/shop/transcript | sotto replay -
-  sotto replay http://localhost:8080/v1/experiments/shop/transcript --key-file read.key --json`
+  sotto replay http://localhost:8080/v1/experiments/shop/transcript --key-file read.key --json`,
 }
 
 // errReplay is matched where a transcript can be read, and does not hold.

@@ -65,15 +65,11 @@ var runTexts = kong.Vars{
 	"runNoise":    "Noise under --trust: laplace, polya, skellam, gaussian or count.",
 	"runPromised": "Share of the users who are promised to answer and be honest, under --trust.",
 	"runDropout":  "Probability that a user does not answer, under --trust.",
-}
-
-// Help is shown by --help.
-func (c *runCommand) Help() string {
-	return `Examples:
+	"run": `Examples:
   sotto run examples/quickstart.yaml
   sotto run --arms 0.75,0.6 --policies adap-klucb,dp-se --epsilon 0.1,1 --horizon 1e6 --runs 20
   sotto run --csv examples/abtest.csv --range 0,1 --policies dp-imed,dp-se --epsilon 1 --horizon 2e4
-  sotto run examples/sajed-arms.yaml --shard 0/4 --out part0`
+  sotto run examples/sajed-arms.yaml --shard 0/4 --out part0`,
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {

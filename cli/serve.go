@@ -54,23 +54,6 @@ type serveCommand struct {
 	HelperSecret []string `env:"SOTTO_HELPER_SECRET" help:"${serveHelperSecret}" placeholder:"NAME=FILE"`
 }
 
-// Help is shown by --help.
-func (c *serveCommand) Help() string {
-	return `Decisions and rewards over HTTP: docs/serve.md has the first experiment, /openapi.yaml all
-requests. On a network, give it --tls-cert and --tls-key, or put it behind a proxy that has TLS.
-Each flag may be an environment variable, such as SOTTO_DATA for --data or SOTTO_TLS_CERT.
-
-Examples:
-  sotto serve
-  sotto serve --demo
-  sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key
-  sotto serve --experiments experiments --allow-origin https://shop.example
-  sotto serve --data restored --read-only
-  sotto serve --experiments experiments --helper-secret shop=secret
-  sotto serve --role helper --data helper --task shop.yaml --secret-file secret
-  sotto serve --database postgres://sotto@db.example/sotto --advertise http://10.0.0.7:8080`
-}
-
 func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if err := c.checkRole(); err != nil {
 		return err

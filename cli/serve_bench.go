@@ -37,18 +37,14 @@ var serveBenchTexts = kong.Vars{
 		"SQLite; what " +
 		"is measured stays in it.",
 	"benchRequests": "Requests of each kind; of rewards in hundreds a tenth of it.",
-}
-
-// Help is shown by --help.
-func (c *serveBench) Help() string {
-	return `Clients and service are in this process, and speak HTTP over the loopback: what is measured includes
+	"serve bench": `Clients and service are in this process, and speak HTTP over the loopback: what is measured includes
 the clients. A reward is answered when it is on disk. Peers: a handler that answers and does no more, and one
 that appends to a log and syncs it for all who wait. Another load on the machine is in the rates and times, and little in the
 processor's time for one decision or reward, which is this process's alone.
 
 Examples:
   sotto serve bench --data .
-  sotto serve bench --database postgres:///bench --json`
+  sotto serve bench --database postgres:///bench --json`,
 }
 
 // benchCommand puts the two words of the command together.

@@ -49,13 +49,9 @@ var stopTexts = kong.Vars{
 	"stopRuns": "Runs of --law: more than one print the failure rate and the samples' distribution.",
 	"stopSeed": "Seed of the simulation of --law, 1 if not given. For --csv, of the rows' order, " +
 		"which the operating system draws if not given; never of noise.",
-}
-
-// Help is shown by --help.
-func (c *stopCommand) Help() string {
-	return `Examples:
+	"stop": `Examples:
   sotto stop --rule dp-exp-nas --alpha 0.1 --beta 0.05 --epsilon 1 --range 10 --csv times.csv --column seconds --user-column visitor
-  sotto stop --rule dp-nas --alpha 0.25 --beta 0.05 --epsilon 1 --range 1 --law 0.3 --runs 1000`
+  sotto stop --rule dp-nas --alpha 0.25 --beta 0.05 --epsilon 1 --range 1 --law 0.3 --runs 1000`,
 }
 
 func (c *stopCommand) Run(ctx context.Context, s streams) error {
