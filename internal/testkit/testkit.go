@@ -1,6 +1,6 @@
-// Package testkit is for tests that need what not everybody has. Where a program is missing they
-// skip themselves and say so, and fail where everything is checked; where time is short, or the race
-// detector is on, they do less.
+// Package testkit is for tests: what many of them would copy, and what not everybody has. Where a
+// program is missing they skip themselves and say so, and fail where everything is checked; where time is
+// short, or the race detector is on, they do less.
 package testkit
 
 import (

@@ -242,7 +242,7 @@ func TestBanditClaims(t *testing.T) {
 // The exact numbers of Tables 4.1 and 4.2.
 func TestRegimes(t *testing.T) {
 	f := thesisRegimes()
-	n, err := f.Compute(t.Context(), Quick)
+	n, err := f.Compute.Of(t.Context(), Quick)
 	if err != nil {
 		t.Fatal(err)
 	}

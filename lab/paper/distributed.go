@@ -248,16 +248,13 @@ func quickHorizon(runs, horizon keyed.Count) func(s *experiment.Spec) {
 }
 
 // drawEach is regret a round, as the source draws it, at each budget.
-func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Table, error) {
-	return func(e *Evidence) ([]report.Figure, []report.Table, error) {
+func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Table) {
+	return func(e *Evidence) ([]report.Figure, []report.Table) {
 		r, err := e.Results(name)
 		if err != nil {
-			return nil, nil, nil // this preset leaves it out
+			return nil, nil // this preset leaves it out
 		}
-		page, err := r.Report()
-		if err != nil {
-			return nil, nil, err
-		}
+		page := need(r.Report())
 		var figures []report.Figure
 		var rows []place
 		for i := range r.Cells {
@@ -283,6 +280,6 @@ func drawEach(name string) func(e *Evidence) ([]report.Figure, []report.Table, e
 			}
 			figures[k].Series = append(figures[k].Series, roundLine(r, c, 1))
 		}
-		return figures, page.Tables[:1], nil
+		return figures, page.Tables[:1]
 	}
 }

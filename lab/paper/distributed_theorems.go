@@ -201,8 +201,7 @@ func unionOf003(inside float64) float64 {
 	return batches/2 + 2*batches*2/inside
 }
 
-func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
-	n := &Numbers{Values: map[string][]float64{}}
+func computeDistributed(ctx context.Context, p Preset, n *Numbers) {
 	n.set("lemma", failures003{unionOf003(2) / 3, unionOf003(4) / 3})
 	var tail tightest
 	for _, variance := range []float64{0.001, 0.01, 0.1, 1, 10, 100, 1e4} {
@@ -221,9 +220,7 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 	for _, epsilon := range []float64{0.1, 1, 4} {
 		for _, s := range []float64{1, 3, 10} {
 			for _, users := range []int{2, 16, 256} {
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
+				try(ctx.Err())
 				g := int(math.Ceil(s * epsilon * math.Sqrt(float64(users)) * (1 - 1e-14)))
 				sigma := float64(g) / epsilon
 				for _, alpha := range []float64{2, 3, 8, 32} {
@@ -273,11 +270,8 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 		for _, epsilon := range []float64{0.1, 1} {
 			var b [2]float64
 			for i, users := range []int{1 << 10, 1 << 30} {
-				m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise,
-					Epsilon: epsilon, S: c.s, Users: users, Invited: users, P: 1e-6})
-				if err != nil {
-					return nil, err
-				}
+				m := need(privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise,
+					Epsilon: epsilon, S: c.s, Users: users, Invited: users, P: 1e-6}))
 				b[i] = float64(m.Bits())
 			}
 			bits.see((b[1]-b[0])/31, "ε = %v: %v bits for 2¹⁰ users, %v for 2³⁰", epsilon, b[0], b[1])
@@ -300,10 +294,7 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 					Epsilon: epsilon / (2 * math.Sqrt(2*float64(batches)*math.Log(2/delta))),
 					Delta:   delta / (2 * float64(batches)),
 				}
-				all, err := privacy.Advanced(one, batches, delta/2)
-				if err != nil {
-					return nil, err
-				}
+				all := need(privacy.Advanced(one, batches, delta/2))
 				composed.see(max(all.Epsilon/epsilon, all.Delta/delta), "B = %d, δ = %v, ε = %v",
 					batches, delta, epsilon)
 			}
@@ -314,13 +305,8 @@ func computeDistributed(ctx context.Context, p Preset) (*Numbers, error) {
 	games := 5 * gamesOf(p)
 	n.Runs = games
 	for i, c := range messages {
-		v, err := attackMessage(ctx, i, 32, games, false)
-		if err != nil {
-			return nil, err
-		}
-		n.set(c.name, v)
+		n.set(c.name, need(attackMessage(ctx, i, 32, games, false)))
 	}
-	return n, nil
 }
 
 func distributedTheorems() Figure {

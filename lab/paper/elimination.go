@@ -462,22 +462,18 @@ func keepInstances(s *experiment.Spec, names ...string) {
 }
 
 // tablesOf are the comparisons of all experiments that were played.
-func tablesOf(e *Evidence, names ...string) ([]report.Table, error) {
+func tablesOf(e *Evidence, names ...string) []report.Table {
 	var tables []report.Table
 	for _, name := range names {
 		r, ok := e.Experiments[name]
 		if !ok {
 			continue
 		}
-		page, err := r.Report()
-		if err != nil {
-			return nil, err
-		}
-		t := page.Tables[0]
+		t := need(r.Report()).Tables[0]
 		t.Title = name + ": " + t.Title
 		tables = append(tables, t)
 	}
-	return tables, nil
+	return tables
 }
 
 // against is regret at the horizon against what x says of a place, a line a policy, of the
@@ -520,7 +516,7 @@ func fewerRuns(f report.Figure) string {
 	return "; this preset does not play DP-UCB here."
 }
 
-func drawBudgets(e *Evidence) ([]report.Figure, []report.Table, error) {
+func drawBudgets(e *Evidence) ([]report.Figure, []report.Table) {
 	var figures []report.Figure
 	for _, c := range []string{"C1", "C2", "C3", "C4"} {
 		row, epsilon := "epsilon=0.25", "0.25" // the source's default, or where DP-UCB was played
@@ -548,11 +544,10 @@ func drawBudgets(e *Evidence) ([]report.Figure, []report.Table, error) {
 			Title: "Regret under " + c + " against ε", Subtitle: "K = 5", XLabel: "budget ε"},
 			func(p place) (float64, bool) { return epsilonOf(p), p.instance == c }))
 	}
-	tables, err := tablesOf(e, fast, slowC1, slow, slow2)
-	return figures, tables, err
+	return figures, tablesOf(e, fast, slowC1, slow, slow2)
 }
 
-func drawArms(e *Evidence) ([]report.Figure, []report.Table, error) {
+func drawArms(e *Evidence) ([]report.Figure, []report.Table) {
 	var figures []report.Figure
 	for _, c := range []string{"C1", "C2", "C3", "C4"} {
 		for _, epsilon := range []string{"0.25", "1"} {
@@ -565,8 +560,7 @@ func drawArms(e *Evidence) ([]report.Figure, []report.Table, error) {
 				}))
 		}
 	}
-	tables, err := tablesOf(e, fast, slowC1, slow, slow2)
-	return figures, tables, err
+	return figures, tablesOf(e, fast, slowC1, slow, slow2)
 }
 
 // The rules of chapters 2 and 4, and what the source proves of them.
@@ -706,7 +700,7 @@ type nasChances struct{ Off, Stopped float64 }
 // nasRounds with an estimate that is off by more than α|μ|, on samples of ±1, and the probability
 // that it stops by then. Both are exact: the law of the sum of those runs that have not stopped is
 // carried from round to round.
-func printedNAS(ctx context.Context, _ Preset) (*Numbers, error) {
+func printedNAS(ctx context.Context, _ Preset, n *Numbers) {
 	const up = (1 + nasMean) / 2
 	// by the sum, from −nasRounds−1
 	law, next := make([]float64, 2*nasRounds+3), make([]float64, 2*nasRounds+3)
@@ -714,9 +708,7 @@ func printedNAS(ctx context.Context, _ Preset) (*Numbers, error) {
 	law[zero] = 1
 	var found nasChances
 	for t := 1; t <= nasRounds; t++ {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+		try(ctx.Err())
 		h := math.Sqrt(math.Log(4*float64(t)*float64(t)/nasBeta) / float64(2*t))
 		clear(next)
 		for s := -t; s <= t; s += 2 {
@@ -733,7 +725,5 @@ func printedNAS(ctx context.Context, _ Preset) (*Numbers, error) {
 		}
 		law, next = next, law
 	}
-	n := &Numbers{Values: map[string][]float64{}}
 	n.set("printed", found)
-	return n, nil
 }

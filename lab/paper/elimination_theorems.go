@@ -345,15 +345,12 @@ func everyRound(e *Evidence) Finding {
 		})(e)
 }
 
-func computeElimination(ctx context.Context, p Preset) (*Numbers, error) {
-	n := &Numbers{Values: map[string][]float64{}}
+func computeElimination(ctx context.Context, p Preset, n *Numbers) {
 	var later, solved tightest
 	for _, alpha := range []float64{0.5, 0.7, 0.95} {
 		for _, mu := range []float64{0.5, 0.9} {
 			for _, beta := range []float64{0.5, 0.01} {
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
+				try(ctx.Err())
 				later.see(nasLater(alpha, beta, mu, 1, int(nasSamples(alpha, beta, mu)))/beta,
 					"α = %v, β = %v, μ = %vR", alpha, beta, mu)
 			}
@@ -408,15 +405,9 @@ func computeElimination(ctx context.Context, p Preset) (*Numbers, error) {
 	games := gamesOf(p)
 	n.Runs = games
 	for _, policy := range []string{"dp-se", "dp-se-2"} {
-		v, err := attackElimination(policy, audit.NoFault).found(ctx, games)
-		if err != nil {
-			return nil, err
-		}
-		n.set(policy, v)
+		n.set(policy, need(attackElimination(policy, audit.NoFault).found(ctx, games)))
 	}
-	v, err := attackTree(ctx, games, audit.NoFault)
-	n.set("tree", v)
-	return n, err
+	n.set("tree", need(attackTree(ctx, games, audit.NoFault)))
 }
 
 // attackElimination attacks a rule that eliminates, at ε = 1 and β = ½, which makes its

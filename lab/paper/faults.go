@@ -68,22 +68,16 @@ func ours(id, values string) Claim {
 type overClaimed struct{ Found, Low, Claimed float64 }
 
 // attack audits by the names of the self-audit.
-func attack(ctx context.Context, p Preset, of map[string]string) (*Numbers, error) {
-	self := audit.SelfAudit{Gamma: 1 - Level, Games: 200_000, Seed: 20001, Only: func(name string) bool {
-		_, ok := of[name]
-		return ok
-	}}
-	if p == Quick {
-		self.Games = 30_000
-	}
-	results, err := self.Run(ctx)
-	if err != nil {
-		return nil, err
-	}
+func attack(ctx context.Context, p Preset, n *Numbers, of map[string]string) {
+	n.Runs = p.size(200_000, 30_000)
+	results := need(audit.SelfAudit{Gamma: 1 - Level, Games: n.Runs, Seed: 20001,
+		Only: func(name string) bool {
+			_, ok := of[name]
+			return ok
+		}}.Run(ctx))
 	if len(results) != len(of) {
-		return nil, fmt.Errorf("of %d audits %d were found", len(of), len(results))
+		try(fmt.Errorf("of %d audits %d were found", len(of), len(results)))
 	}
-	n := &Numbers{Values: map[string][]float64{}, Runs: self.Games}
 	grid := report.Table{Title: "What an attack finds",
 		Head: []string{"program", "claimed ε", "audited ε", "lower end", "best attack"}, Text: 1,
 		Notes: []string{fmt.Sprintf("lower end: the true ε is below it with probability at most "+
@@ -94,7 +88,6 @@ func attack(ctx context.Context, p Preset, of map[string]string) (*Numbers, erro
 			number(r.Claimed), number(r.Estimate), number(r.Low), r.Attack}}})
 	}
 	n.Tables = append(n.Tables, grid)
-	return n, nil
 }
 
 func number(x float64) string { return fmt.Sprintf("%.4g", x) }
@@ -114,24 +107,15 @@ func publishedPolya() Figure {
 		Chosen: "The standard deviation is at ε = 0.1 and 4096 users. The attack is on a smaller " +
 			"batch, where it takes fewer games; the wrong scale is worse for larger ones.",
 		Voids: "The published scale voids the guarantee.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			numbers, err := attack(ctx, p, map[string]string{"aggregated secagg polya": "ours",
+		Compute: func(ctx context.Context, p Preset, numbers *Numbers) {
+			attack(ctx, p, numbers, map[string]string{"aggregated secagg polya": "ours",
 				"aggregated secagg polya, published scale": "published"})
-			if err != nil {
-				return nil, err
-			}
-			m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
-				Noise: privacy.NoisePolya, Epsilon: epsilon, S: 1, Users: n, Invited: n, P: 1e-3})
-			if err != nil {
-				return nil, err
-			}
+			m := need(privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
+				Noise: privacy.NoisePolya, Epsilon: epsilon, S: 1, Users: n, Invited: n, P: 1e-3}))
 			s := &noise.Key{Seed: 20001, Experiment: "faults-polya", Role: noise.RoleNoise}.Fast(1)[0]
 			b := float64(m.Num) / float64(m.Den)
 			beta := math.Exp(-1 / b)
-			draws := 1_000_000
-			if p == Quick {
-				draws = 100_000
-			}
+			draws := p.size(1_000_000, 100_000)
 			// n shares of Poisson(Gamma(1/n)·scale) add up to Poisson(Gamma(1)·scale),
 			// whatever the scale is.
 			deviation := func(scale float64) (sd, lo, hi float64) {
@@ -160,7 +144,6 @@ func publishedPolya() Figure {
 					number(sd), number(lo), number(hi)}}})
 			}
 			numbers.Tables = append(numbers.Tables, grid)
-			return numbers, nil
 		},
 		Claims: []Claim{
 			published("private", "§7, Dist-DP-SE", "What the simulations of [Chowdhury and Zhou "+
@@ -200,8 +183,8 @@ func publishedShared() Figure {
 			"wherever arms are compared, so that " +
 			"eliminations, and plays, are those of the algorithm without noise.",
 		Voids: "Shared noise voids the guarantee.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			return attack(ctx, p, map[string]string{
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			attack(ctx, p, n, map[string]string{
 				"laplace": "ours", "laplace, noise shared across arms": "sums",
 				"adap-klucb": "policy ours", "adap-klucb, noise shared across arms": "policy"})
 		},

@@ -45,18 +45,12 @@ func programRules() []programRule {
 		}},
 		{paperThreshold, func(arms int, budget privacy.Budget, risk float64,
 			_ policy.Coins) (identify.Identifier, error) {
-			threshold, err := identify.NewPublishedThreshold(risk)
-			if err != nil {
-				return nil, err
-			}
+			threshold := need(identify.NewPublishedThreshold(risk))
 			return paper(arms, budget, risk, identify.WithThreshold(threshold))
 		}},
 		{paperUnclipped, func(arms int, budget privacy.Budget, risk float64,
 			_ policy.Coins) (identify.Identifier, error) {
-			threshold, err := identify.NewPublishedThreshold(risk)
-			if err != nil {
-				return nil, err
-			}
+			threshold := need(identify.NewPublishedThreshold(risk))
 			return paper(arms, budget, risk, identify.WithThreshold(threshold), identify.WithUnclippedMeans())
 		}},
 		{asProgram, func(arms int, budget privacy.Budget, risk float64,
@@ -210,22 +204,16 @@ func publishedProgram() Figure {
 			"the source's own instances (figure bai-2). All rules have σ = 1, " +
 			"as Theorem 4. The rules called the paper's clip means to [0, 1] and have log n in " +
 			"the leader's bonus, since runs of the printed rule may never stop. A run ends after 10⁹ plays.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			runs := 2000
-			if p == Quick {
-				runs = 200
-			}
-			n := &Numbers{Values: map[string][]float64{}, Runs: runs}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			runs := p.size(2000, 200)
+			n.Runs = runs
 			grid := report.Table{Title: "Plays and wrong answers at δ = 0.1",
 				Head: []string{"rule", "mean plays", "±", "as reported", "wrong",
 					"without an answer", "runs"}, Text: 1, Notes: []string{"±: 99 % interval"}}
 			for _, c := range cells {
 				group := report.Group{Head: c.name}
 				for _, rule := range programRules() {
-					r, err := rule.play(ctx, c, 1_000_000_000, runs)
-					if err != nil {
-						return nil, err
-					}
+					r := need(rule.play(ctx, c, 1_000_000_000, runs))
 					m, half := stats.Half(r.plays, Level)
 					_, _, se := stats.Mean(r.plays)
 					reported, _, seReported := stats.Mean(r.reported)
@@ -238,7 +226,6 @@ func publishedProgram() Figure {
 				grid.Groups = append(grid.Groups, group)
 			}
 			n.Tables = []report.Table{grid}
-			return n, nil
 		},
 		Claims: []Claim{
 			{

@@ -17,6 +17,14 @@ const (
 	Full  Preset = "paper" // the scale of the sources
 )
 
+// size is a number of games, runs or cases at the preset.
+func (p Preset) size(full, quick int) int {
+	if p == Quick {
+		return quick
+	}
+	return full
+}
+
 // A Figure is one figure, table or theorem of a source that can be played, and what the
 // source claims of it.
 type Figure struct {
@@ -29,7 +37,7 @@ type Figure struct {
 	About, Chosen, Voids string
 	Experiments          []Experiment
 	// Compute makes what is not an experiment: audits, bounds, exact laws. Nil if there is nothing.
-	Compute func(ctx context.Context, p Preset) (*Numbers, error)
+	Compute Computation
 	// Real is this figure on the real data in a directory, where Compute plays some; nil if the
 	// directory has none of its files. An error is of the files. CSV files beside the settings are
 	// no part of this.
@@ -41,7 +49,7 @@ type Figure struct {
 	Show func(experiment, figure string) bool
 	// Draw chooses the figures and tables of the page; nil shows what package report makes of
 	// each experiment.
-	Draw   func(e *Evidence) ([]report.Figure, []report.Table, error)
+	Draw   func(e *Evidence) ([]report.Figure, []report.Table)
 	Claims []Claim
 }
 
@@ -52,6 +60,25 @@ type Experiment struct {
 	// Quick makes it small for that preset: fewer runs, fewer cells, a shorter horizon. Nil: it is
 	// not played then, and what rests on it is undecided.
 	Quick func(s *experiment.Spec)
+}
+
+// A Computation puts what it finds into n. It takes what can fail by need and try, as a Check does.
+type Computation func(ctx context.Context, p Preset, n *Numbers)
+
+// Of is what the computation finds, or why it ended, or broke.
+func (c Computation) Of(ctx context.Context, p Preset) (n *Numbers, err error) {
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case ended:
+			n, err = nil, x.error
+		default:
+			n, err = nil, fmt.Errorf("it broke: %v", x)
+		}
+	}()
+	n = &Numbers{Values: map[string][]float64{}}
+	c(ctx, p, n)
+	return n, nil
 }
 
 // Numbers are what a computation found. They are kept on disk by encoding/gob, so that a stopped
@@ -115,12 +142,23 @@ func (c Check) Of(e *Evidence) (f Finding, err error) {
 // ended is what ends a check; it leaves this package as an error only.
 type ended struct{ error }
 
-// need is x, and ends the check on an error.
-func need[T any](x T, err error) T {
+// try ends the check, the computation or the drawing on an error.
+func try(err error) {
 	if err != nil {
 		panic(ended{err})
 	}
+}
+
+// need is x, and ends as try does.
+func need[T any](x T, err error) T {
+	try(err)
 	return x
+}
+
+// both are x and y, and end as try does.
+func both[X, Y any](x X, y Y, err error) (X, Y) {
+	try(err)
+	return x, y
 }
 
 // An Answer is what a check found of the statement that it tests.

@@ -144,8 +144,7 @@ func plainTopTwo(means []float64, risk float64, random *rand.Rand) (plays int, w
 // smallRisk is the δ at which limits are looked at.
 const smallRisk = 1e-200
 
-func computeIdentification(ctx context.Context, p Preset) (*Numbers, error) {
-	n := &Numbers{Values: map[string][]float64{}}
+func computeIdentification(ctx context.Context, p Preset, n *Numbers) {
 	var apart tightest
 	random := rand.New(rand.NewPCG(21603, 1))
 	for k := 2; k <= 9; k++ {
@@ -154,10 +153,7 @@ func computeIdentification(ctx context.Context, p Preset) (*Numbers, error) {
 			for i := range means {
 				means[i] = random.Float64()
 			}
-			got, err := tvTime(means)
-			if err != nil {
-				return nil, err
-			}
+			got := need(tvTime(means))
 			best := slices.Max(means)
 			want, least := 0.0, math.Inf(1)
 			for _, m := range means {
@@ -172,32 +168,19 @@ func computeIdentification(ctx context.Context, p Preset) (*Numbers, error) {
 	apart.put(n, "T*_TV, distance from the formula over 1e-8")
 	games := gamesOf(p)
 	n.Runs = games
-	v, err := attackIdentification(audit.NoFault).found(ctx, games)
-	n.set("adap-tt", v)
-	runs := 200
-	if p == Quick {
-		runs = 20
-	}
+	n.set("adap-tt", need(attackIdentification(audit.NoFault).found(ctx, games)))
+	runs := p.size(200, 20)
 	for i, name := range []string{"two", "three", "five"} {
-		means, err := bai5(name)
-		if err != nil {
-			return nil, err
-		}
-		t, err := bound.GaussianBetaTime(means, 1, 0.5)
-		if err != nil {
-			return nil, err
-		}
+		means := need(bai5(name))
+		t := need(bound.GaussianBetaTime(means, 1, 0.5))
 		random := rand.New(rand.NewPCG(21605, uint64(i)))
 		for range runs {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
+			try(ctx.Err())
 			plays, _ := plainTopTwo(means, smallRisk, random)
 			n.Values["plain "+name] = append(n.Values["plain "+name],
 				float64(plays)/(4*t.Time*math.Log(1/smallRisk)))
 		}
 	}
-	return n, err
 }
 
 func identificationTheorems() Figure {

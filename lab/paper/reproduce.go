@@ -736,12 +736,9 @@ func (p *player) compute(ctx context.Context) (*Numbers, error) {
 		return &old.Numbers, nil
 	}
 	from := time.Now()
-	n, err := guarded(ctx, p.figure.Compute, p.o.Preset)
+	n, err := p.figure.Compute.Of(ctx, p.o.Preset)
 	if err := errors.Join(err, p.spend(Time{Seconds: time.Since(from).Seconds()})); err != nil {
 		return nil, err
-	}
-	if n == nil {
-		n = &Numbers{}
 	}
 	if err := writeGob(path, kept{key, p.figure.Data, *n}); err != nil {
 		return nil, err
@@ -752,17 +749,6 @@ func (p *player) compute(ctx context.Context) (*Numbers, error) {
 		return nil, err
 	}
 	return &again.Numbers, nil
-}
-
-// guarded turns a panic of a computation into its error, as in decide.
-func guarded(ctx context.Context, compute func(context.Context, Preset) (*Numbers, error),
-	preset Preset) (n *Numbers, err error) {
-	defer func() {
-		if x := recover(); x != nil {
-			err = fmt.Errorf("it broke: %v", x)
-		}
-	}()
-	return compute(ctx, preset)
 }
 
 // programKey tells programs apart whose computations may differ: by the build, and by the binary
@@ -815,13 +801,17 @@ type drawn struct {
 // what was computed.
 func draw(f *Figure, e *Evidence) (d drawn, err error) {
 	defer func() {
-		if x := recover(); x != nil {
+		switch x := recover().(type) {
+		case nil:
+		case ended:
+			err = x.error
+		default:
 			err = fmt.Errorf("drawing broke: %v", x)
 		}
 	}()
 	if f.Draw != nil {
-		d.figures, d.tables, err = f.Draw(e)
-		return d, err
+		d.figures, d.tables = f.Draw(e)
+		return d, nil
 	}
 	for _, x := range f.Experiments {
 		r, ok := e.Experiments[x.Name]

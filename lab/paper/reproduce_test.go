@@ -95,8 +95,8 @@ func testFigures() []Figure {
 		},
 		{
 			ID: "thesis-9.2", Source: "000", Where: "Theorem 9.2", Title: "A number",
-			Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-				return &Numbers{
+			Compute: func(_ context.Context, _ Preset, n *Numbers) {
+				*n = Numbers{
 					Values: map[string][]float64{"pi": {math.Pi}}, Runs: 3,
 					Notes: []string{"No real data was given: the sample was used. " + hostile},
 					Tables: []report.Table{{Title: hostile, Head: []string{"a", hostile}, Text: 1,
@@ -106,7 +106,7 @@ func testFigures() []Figure {
 							X: []float64{1, 2}, Mean: []float64{3, 4}}}},
 						{ID: "pi", Title: "Again", Series: []report.Series{{Label: "b",
 							X: []float64{1, 2}, Mean: []float64{3, 4}}}}},
-				}, nil
+				}
 			},
 			Claims: []Claim{{ID: "pi", Text: "π is above 3", Decide: func(e *Evidence) Finding {
 				v := need(e.Values("pi"))
@@ -115,8 +115,8 @@ func testFigures() []Figure {
 		},
 		{
 			ID: "sajed-1", Source: "002", Where: "nowhere", Title: "What cannot be computed",
-			Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-				return nil, errors.New("no numbers " + hostile)
+			Compute: func(context.Context, Preset, *Numbers) {
+				try(errors.New("no numbers " + hostile))
 			},
 			Claims: []Claim{{ID: "any", Text: "Anything", Decide: func(e *Evidence) Finding {
 				return Finding{Answer: Holds}
@@ -353,9 +353,9 @@ func TestStoppedAndGoneOn(t *testing.T) {
 	calls := 0
 	for i := range figures {
 		if f := figures[i].Compute; f != nil && figures[i].ID == "thesis-9.2" {
-			figures[i].Compute = func(ctx context.Context, p Preset) (*Numbers, error) {
+			figures[i].Compute = func(ctx context.Context, p Preset, n *Numbers) {
 				calls++
-				return f(ctx, p)
+				f(ctx, p, n)
 			}
 		}
 	}

@@ -63,49 +63,38 @@ type (
 )
 
 // powers keeps an attack's powers at significances. Cells is how many such attacks share the level.
-func powers(n *Numbers, name string, s audit.Scores, alphas []float64, cells int) error {
+func powers(n *Numbers, name string, s audit.Scores, alphas []float64, cells int) {
 	var out []powerAt
 	for _, alpha := range alphas {
-		p, err := s.PowerAt(alpha, level(cells*len(alphas)))
-		if err != nil {
-			return err
-		}
+		p := need(s.PowerAt(alpha, level(cells*len(alphas))))
 		out = append(out, powerAt{alpha, bounds(p.Power)})
 	}
 	n.set(name, out)
-	return nil
 }
 
 // tested keeps the errors of an attack at the thresholds that theory gives for some significances.
 // Thresholds are fixed before the games, so intervals are much narrower than those of powers.
 func tested(n *Numbers, name string, s audit.Scores, alphas []float64, cells int,
-	limit, printed audit.Limit) error {
+	limit, printed audit.Limit) {
 	var out []testedAt
 	for _, alpha := range alphas {
-		m, err := s.At(audit.Threshold(limit.Shift*limit.Shift, alpha), level(2*cells*len(alphas)))
-		if err != nil {
-			return err
-		}
+		m := need(s.At(audit.Threshold(limit.Shift*limit.Shift, alpha), level(2*cells*len(alphas))))
 		out = append(out, testedAt{alpha, bounds(m.TypeI), bounds(m.Power), limit.Power(alpha),
 			printed.Power(alpha)})
 	}
 	n.set(name, out)
-	return nil
 }
 
 // rocOf is the line of an attack's empirical ROC curve, a step function, with intervals
 // from the same games.
-func rocOf(label string, s audit.Scores, significances []float64) (report.Series, error) {
+func rocOf(label string, s audit.Scores, significances []float64) report.Series {
 	line := report.Series{Label: label, Step: true}
-	c, err := s.Curve(significances, Level)
-	if err != nil {
-		return line, err
-	}
+	c := need(s.Curve(significances, Level))
 	for _, p := range c {
 		line.X, line.Mean = append(line.X, p.Significance), append(line.Mean, p.Power.Value)
 		line.Lo, line.Hi = append(line.Lo, p.Power.Lo), append(line.Hi, p.Power.Hi)
 	}
-	return line, nil
+	return line
 }
 
 // limitOf is the line of a limit.
@@ -195,15 +184,12 @@ func thesis62() Figure {
 			"uniform in [¼, ¾], noise γ = 0.5, 1, 2 and rates ρ = 0.75, 0.5, 0.25 for the medium " +
 			"target. 40 000 games a line (quick: n = 100, 10 000 games). Tight means within " +
 			"0.05, a margin of ours.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			points, games := 1000, 40_000
-			if p == Quick {
-				points, games = 100, 10_000
-			}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			points, games := p.size(1000, 100), p.size(40_000, 10_000)
 			params, easy, medium, hard := targets62(points)
 			data := audit.Bernoulli{P: params}
 			variance := data.Variance()
-			n := &Numbers{Values: map[string][]float64{}, Runs: games}
+			n.Runs = games
 			grid := audit.LogGrid(0.001, 31)
 			panels := []report.Figure{
 				{ID: "thesis-6.2-a", Title: "(a) Three targets", Subtitle: "the plain mean"},
@@ -217,83 +203,51 @@ func thesis62() Figure {
 				panels[i].Note = "Bands are 99 % intervals of each point."
 			}
 			play := func(panel int, name, label string, m audit.Mean, target []float64, cells int,
-				limit, printed audit.Limit) error {
+				limit, printed audit.Limit) {
 				m.N = points
 				g := audit.Game{Data: data, Mean: m, Target: target, Games: games,
 					Key: noise.Key{Seed: 21062, Experiment: name}}
 				g.Attacks = []audit.Attack{audit.Asymptotic{Mu: params, Var: variance,
 					Noise: m.Noise, Rows: m.Rows()}}
-				s, err := g.Play(ctx)
-				if err != nil {
-					return err
-				}
-				if err := powers(n, name, s[0], significances(p), cells); err != nil {
-					return err
-				}
+				s := need(g.Play(ctx))
+				powers(n, name, s[0], significances(p), cells)
 				// Thresholds are those of a mean of Rows points without the target.
-				if err := tested(n, "theory "+name, s[0], significances(p), cells, limit,
-					printed); err != nil {
-					return err
-				}
-				at, err := s[0].At(0, level(3))
-				if err != nil {
-					return err
-				}
+				tested(n, "theory "+name, s[0], significances(p), cells, limit,
+					printed)
+				at := need(s[0].At(0, level(3)))
 				n.set("advantage "+name, besideTheory{bounds(at.Advantage), limit.Advantage()})
-				r, err := s[0].RegionByRank(auditGamma)
-				if err != nil {
-					return err
-				}
+				r := need(s[0].RegionByRank(auditGamma))
 				n.set("mu "+name, muBesideTheory{r.Mu(), limit.Shift})
-				line, err := rocOf(label+", games", s[0], grid)
-				if err != nil {
-					return err
-				}
+				line := rocOf(label+", games", s[0], grid)
 				panels[panel].Series = append(panels[panel].Series, line,
 					limitOf(label+", limit", limit, grid))
 				if printed != limit {
 					panels[panel].Series = append(panels[panel].Series,
 						limitOf(label+", as printed", printed, grid))
 				}
-				return nil
 			}
-			leakage := func(z, noise []float64) (float64, error) {
-				return audit.Leakage(points, z, params, variance, noise)
+			leakage := func(z, noise []float64) float64 {
+				return need(audit.Leakage(points, z, params, variance, noise))
 			}
 			for i, z := range [][]float64{easy, medium, hard} {
-				m, err := leakage(z, nil)
-				if err != nil {
-					return nil, err
-				}
-				if err := play(0, mean[i], fmt.Sprintf("%s, m* = %.2f", mean[i], m), audit.Mean{},
-					z, 3, audit.Optimal(m), audit.Optimal(m)); err != nil {
-					return nil, err
-				}
+				m := leakage(z, nil)
+				play(0, mean[i], fmt.Sprintf("%s, m* = %.2f", mean[i], m), audit.Mean{},
+					z, 3, audit.Optimal(m), audit.Optimal(m))
 			}
 			for i, gamma := range []float64{0.5, 1, 2} {
 				g := make([]float64, len(params))
 				for j := range g {
 					g[j] = gamma
 				}
-				m, err := leakage(medium, g)
-				if err != nil {
-					return nil, err
-				}
-				if err := play(1, noisy[i], fmt.Sprintf("γ = %v, m* = %.2f", gamma, m),
-					audit.Mean{Noise: g}, medium, 3, audit.Optimal(m), audit.Optimal(m)); err != nil {
-					return nil, err
-				}
+				m := leakage(medium, g)
+				play(1, noisy[i], fmt.Sprintf("γ = %v, m* = %.2f", gamma, m),
+					audit.Mean{Noise: g}, medium, 3, audit.Optimal(m), audit.Optimal(m))
 			}
-			m, err := leakage(medium, nil)
-			if err != nil {
-				return nil, err
-			}
+			m := leakage(medium, nil)
 			for i, rho := range []float64{0.25, 0.5, 0.75} {
-				if err := play(2, sampled[2-i], fmt.Sprintf("ρ = %v", rho),
+				play(2, sampled[2-i], fmt.Sprintf("ρ = %v", rho),
 					audit.Mean{Sample: int(rho * float64(points))}, medium, 3,
-					audit.Subsampled(m, rho), audit.SubsampledPrint(m, rho)); err != nil {
-					return nil, err
-				}
+					audit.Subsampled(m, rho), audit.SubsampledPrint(m, rho))
 			}
 			// Low significances need many games, so those are smaller.
 			points, games = 100, 10*games
@@ -303,28 +257,18 @@ func thesis62() Figure {
 			params, _, _, hard = targets62(points)
 			data = audit.Bernoulli{P: params}
 			variance = data.Variance()
-			if m, err = leakage(hard, nil); err != nil {
-				return nil, err
-			}
+			m = leakage(hard, nil)
 			small := report.Figure{ID: "thesis-6.2-d", Title: "Sub-sampling and the hard target",
 				Subtitle: "n = 100, d = 500", XLabel: "significance", YLabel: "power", LogX: true,
 				LogY: true, Note: "Bands are 99 % intervals of each point."}
 			for _, rho := range []float64{1, 0.25} {
 				name := fmt.Sprintf("hard at rate %v", rho)
 				rows := int(rho * float64(points))
-				s, err := audit.Game{Data: data, Mean: audit.Mean{N: points, Sample: rows},
+				s := need(audit.Game{Data: data, Mean: audit.Mean{N: points, Sample: rows},
 					Target: hard, Games: games, Key: noise.Key{Seed: 21062, Experiment: name},
-					Attacks: []audit.Attack{audit.Asymptotic{Mu: params, Var: variance, Rows: rows}}}.Play(ctx)
-				if err != nil {
-					return nil, err
-				}
-				if err := powers(n, name, s[0], []float64{0.001, 0.01, 0.1, 0.3}, 2); err != nil {
-					return nil, err
-				}
-				line, err := rocOf(fmt.Sprintf("ρ = %v, games", rho), s[0], grid)
-				if err != nil {
-					return nil, err
-				}
+					Attacks: []audit.Attack{audit.Asymptotic{Mu: params, Var: variance, Rows: rows}}}.Play(ctx))
+				powers(n, name, s[0], []float64{0.001, 0.01, 0.1, 0.3}, 2)
+				line := rocOf(fmt.Sprintf("ρ = %v, games", rho), s[0], grid)
 				small.Series = append(small.Series, line,
 					limitOf(fmt.Sprintf("ρ = %v, limit", rho), audit.Subsampled(m, rho), grid))
 				if rho < 1 {
@@ -334,7 +278,6 @@ func thesis62() Figure {
 			}
 			panels = append(panels, small)
 			n.Figures = panels
-			return n, nil
 		},
 		Claims: []Claim{
 			{
@@ -466,12 +409,9 @@ func thesis64() Figure {
 			"target drawn from the data and one reference; " +
 			"for the empirical attack normal data with correlation 0.8^|i−j|, d = 60, n = 12. " +
 			"The source gives no numbers.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			games := 40_000
-			if p == Quick {
-				games = 15_000
-			}
-			n := &Numbers{Values: map[string][]float64{}, Runs: games}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			games := p.size(40_000, 15_000)
+			n.Runs = games
 			grid := audit.LogGrid(0.001, 31)
 			src := noise.NewFast(64, 1)
 			figures := []report.Figure{
@@ -486,28 +426,18 @@ func thesis64() Figure {
 				figures[i].XLabel, figures[i].YLabel, figures[i].LogX, figures[i].Note = "significance",
 					"power", true, "Bands are 99 % intervals of each point."
 			}
-			draw := func(f int, name string, s audit.Scores, cells int, theory ...audit.Limit) error {
-				auc, err := s.AUC(level(cells))
-				if err != nil {
-					return err
-				}
+			draw := func(f int, name string, s audit.Scores, cells int, theory ...audit.Limit) {
+				auc := need(s.AUC(level(cells)))
 				n.set(name, bounds(auc))
-				line, err := rocOf(name, s, grid)
-				if err != nil {
-					return err
-				}
+				line := rocOf(name, s, grid)
 				figures[f].Series = append(figures[f].Series, line)
 				for _, t := range theory {
 					n.set(name, besideTheory{bounds(auc), 1 - normalTail(t.Shift/math.Sqrt2)})
 					figures[f].Series = append(figures[f].Series, limitOf(name+", limit", t, grid))
 				}
-				return nil
 			}
 			// Targets drawn anew (2.26), and with means estimated from λn references (2.27).
-			points := 300
-			if p == Quick {
-				points = 100
-			}
+			points := p.size(300, 100)
 			mu := make([]float64, 5*points)
 			for j := range mu {
 				mu[j] = 0.3 + 0.4*src.Float64()
@@ -518,24 +448,16 @@ func thesis64() Figure {
 				Key: noise.Key{Seed: 21064, Experiment: "average"}}
 			for _, lambda := range []int{1, 3} {
 				refs := sample(data, lambda*points, &src)
-				a, err := audit.NewBernoulliReference(refs)
-				if err != nil {
-					return nil, err
-				}
+				a := need(audit.NewBernoulliReference(refs))
 				g.Attacks = append(g.Attacks, a)
 			}
-			s, err := g.Play(ctx)
-			if err != nil {
-				return nil, err
-			}
+			s := need(g.Play(ctx))
 			for i, c := range []struct {
 				name  string
 				limit audit.Limit
 			}{{"known means", audit.Optimal(5)}, {"as many references", audit.WithReferences(5, 1)},
 				{"three times the references", audit.WithReferences(5, 3)}} {
-				if err := draw(0, c.name, s[i], 3, c.limit); err != nil {
-					return nil, err
-				}
+				draw(0, c.name, s[i], 3, c.limit)
 			}
 			// The scalar product, with variances all equal and not.
 			const rows, d = 200, 1000
@@ -554,15 +476,10 @@ func thesis64() Figure {
 						audit.Asymptotic{Mu: law.Mu, Var: law.Var, Rows: rows},
 						audit.ScalarProduct{Reference: z[1]}, audit.ScalarProduct{Reference: law.Mu},
 					}}
-				s, err := g.Play(ctx)
-				if err != nil {
-					return nil, err
-				}
+				s := need(g.Play(ctx))
 				for i, attack := range []string{"likelihood ratio", "scalar product",
 					"scalar product, known mean"} {
-					if err := draw(1, attack+", "+name, s[i], 4); err != nil {
-						return nil, err
-					}
+					draw(1, attack+", "+name, s[i], 4)
 				}
 			}
 			// The empirical attack (6.5).
@@ -573,35 +490,21 @@ func thesis64() Figure {
 					cov.SetSym(i, j, math.Pow(0.8, float64(j-i)))
 				}
 			}
-			law, err := audit.NewCorrelated(make([]float64, columns), cov)
-			if err != nil {
-				return nil, err
-			}
+			law := need(audit.NewCorrelated(make([]float64, columns), cov))
 			target := sample(law, 1, &src)[0]
-			exact, err := audit.CovarianceOf(make([]float64, columns), cov, few)
-			if err != nil {
-				return nil, err
-			}
+			exact := need(audit.CovarianceOf(make([]float64, columns), cov, few))
 			g = audit.Game{Data: law, Mean: audit.Mean{N: few}, Target: target, Games: games,
 				Key: noise.Key{Seed: 21064, Experiment: "empirical"}, Attacks: []audit.Attack{exact}}
 			for _, refs := range []int{6000, 300, 90} {
-				a, err := audit.NewCovariance(sample(law, refs, &src), few, false)
-				if err != nil {
-					return nil, err
-				}
+				a := need(audit.NewCovariance(sample(law, refs, &src), few, false))
 				g.Attacks = append(g.Attacks, a)
 			}
-			if s, err = g.Play(ctx); err != nil {
-				return nil, err
-			}
+			s = need(g.Play(ctx))
 			for i, name := range []string{"known covariance", "6000 references", "300 references",
 				"90 references"} {
-				if err := draw(2, name, s[i], 4); err != nil {
-					return nil, err
-				}
+				draw(2, name, s[i], 4)
 			}
 			n.Figures = figures
-			return n, nil
 		},
 		Claims: []Claim{
 			{
@@ -717,20 +620,14 @@ func thesis67() Figure {
 		Chosen: "The source plays nothing here. The law is that of Figure 6.2, the target its " +
 			"hard one; columns are flipped at random. 60 000 games (quick: n = 100, 20 000). A " +
 			"share of one is the opposite point.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			points, games := 1000, 60_000
-			if p == Quick {
-				points, games = 100, 20_000
-			}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			points, games := p.size(1000, 100), p.size(60_000, 20_000)
 			params, _, _, target := targets62(points)
 			data := audit.Bernoulli{P: params}
 			variance := data.Variance()
-			n := &Numbers{Values: map[string][]float64{}, Runs: games}
+			n.Runs = games
 			src := noise.NewFast(67, 1)
-			m, err := audit.Leakage(points, target, params, variance, nil)
-			if err != nil {
-				return nil, err
-			}
+			m := need(audit.Leakage(points, target, params, variance, nil))
 			g := audit.Game{Data: data, Mean: audit.Mean{N: points}, Target: target, Games: games,
 				Key: noise.Key{Seed: 21067, Experiment: "thesis-6.7"}}
 			var scal, targ []float64
@@ -741,22 +638,13 @@ func thesis67() Figure {
 						z[j] = 1 - z[j]
 					}
 				}
-				t, err := audit.Leakage(points, z, params, variance, nil)
-				if err != nil {
-					return nil, err
-				}
-				b, err := audit.LeakageBetween(points, z, target, params, variance, nil)
-				if err != nil {
-					return nil, err
-				}
+				t := need(audit.Leakage(points, z, params, variance, nil))
+				b := need(audit.LeakageBetween(points, z, target, params, variance, nil))
 				scal, targ = append(scal, b), append(targ, t)
 				g.Attacks = append(g.Attacks, audit.Misspecified{Attack: audit.Asymptotic{Mu: params,
 					Var: variance, Rows: points}, Target: z})
 			}
-			scores, err := g.Play(ctx)
-			if err != nil {
-				return nil, err
-			}
+			scores := need(g.Play(ctx))
 			fig := report.Figure{ID: "thesis-6.7", Title: "Advantage of a misspecified attack",
 				XLabel: "share of columns that differ", YLabel: "advantage"}
 			got, theory, table, zero := report.Series{Label: "games, best threshold"},
@@ -767,14 +655,8 @@ func thesis67() Figure {
 				if scal[i] < 0 {
 					sign = -1
 				}
-				at, err := s.At(audit.BestMissing(scal[i], targ[i]), level(len(shares)))
-				if err != nil {
-					return nil, err
-				}
-				none, err := s.At(0, level(len(shares)))
-				if err != nil {
-					return nil, err
-				}
+				at := need(s.At(audit.BestMissing(scal[i], targ[i]), level(len(shares))))
+				none := need(s.At(0, level(len(shares))))
 				lo, hi := sign*at.Advantage.Lo, sign*at.Advantage.Hi
 				limit := audit.Missing(scal[i], targ[i]).Advantage()
 				printed := sign * audit.Optimal(math.Abs(scal[i])).Advantage()
@@ -790,7 +672,6 @@ func thesis67() Figure {
 			}
 			fig.Series = []report.Series{got, theory, table, zero}
 			n.Figures = []report.Figure{fig}
-			return n, nil
 		},
 		Claims: []Claim{
 			{

@@ -233,7 +233,7 @@ func TestAuditFiguresPlay(t *testing.T) {
 		figure Figure
 		fails  []string
 	}{{thesis21(), []string{"gaussian", "group"}}, {thesis22(), []string{"private"}}} {
-		n, err := c.figure.Compute(context.Background(), Quick)
+		n, err := c.figure.Compute.Of(context.Background(), Quick)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func TestAuditFiguresStop(t *testing.T) {
 		if f.Compute == nil {
 			continue
 		}
-		if _, err := f.Compute(ctx, Quick); err == nil {
+		if _, err := f.Compute.Of(ctx, Quick); err == nil {
 			t.Errorf("%s: computed although cancelled", f.ID)
 		}
 	}

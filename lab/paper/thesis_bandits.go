@@ -212,7 +212,7 @@ func thesis52() Figure {
 				})
 			}},
 		},
-		Draw: func(e *Evidence) ([]report.Figure, []report.Table, error) {
+		Draw: func(e *Evidence) ([]report.Figure, []report.Table) {
 			f := report.Figure{
 				ID: "thesis-5.2", Title: "Regret over time", Subtitle: "ε = 1, Bernoulli arms " +
 					"0.75, 0.625, 0.5, 0.375, 0.25", XLabel: "round t", YLabel: "pseudo-regret",
@@ -243,10 +243,7 @@ func thesis52() Figure {
 				}
 				x = f.Series[len(f.Series)-1].X
 			}
-			lb, err := bound.BernoulliRegret(mu2(), 1)
-			if err != nil {
-				return nil, nil, err
-			}
+			lb := need(bound.BernoulliRegret(mu2(), 1))
 			line := report.Series{Label: "lower bound"}
 			for _, t := range x {
 				if t >= 1000 {
@@ -255,7 +252,7 @@ func thesis52() Figure {
 			}
 			f.Series = append(f.Series, line)
 			g.Groups = []report.Group{{Rows: rows}}
-			return []report.Figure{f}, []report.Table{g}, nil
+			return []report.Figure{f}, []report.Table{g}
 		},
 		Claims: []Claim{
 			{
@@ -370,11 +367,8 @@ func thesis53() Figure {
 			"were set with regrets of a first play in sight (12 % above at ε = 10, 9 to 19 times " +
 			"the bound); that of 10 % was not met by far.",
 		Experiments: []Experiment{{Name: "epsilon", File: "thesis-5.3.yaml", Quick: runs(100)}},
-		Draw: func(e *Evidence) ([]report.Figure, []report.Table, error) {
-			r, err := e.Results("epsilon")
-			if err != nil {
-				return nil, nil, err
-			}
+		Draw: func(e *Evidence) ([]report.Figure, []report.Table) {
+			r := need(e.Results("epsilon"))
 			log := math.Log(float64(r.Manifest.Horizon))
 			var figures []report.Figure
 			g := report.Table{Title: "Regret at T over the bounds",
@@ -396,22 +390,13 @@ func thesis53() Figure {
 				s, tv, de := report.Series{Label: "AdaP-KLUCB", Family: "kl-ucb"},
 					report.Series{Label: "Theorem 4.16"}, report.Series{Label: "Σ Δ/d_ε"}
 				none := report.Series{Label: "AdaP-KLUCB, no privacy", Family: "kl-ucb", Plain: true}
-				base, err := e.Cell("epsilon", in.name, "adap-klucb", "none")
-				if err != nil {
-					return nil, nil, err
-				}
+				base := need(e.Cell("epsilon", in.name, "adap-klucb", "none"))
 				plain, _ := stats.Half(base.FinalRegret, 0.95)
 				var rows [][]string
 				for _, eps := range grid53 {
-					c, err := e.Cell("epsilon", in.name, "adap-klucb", budget("epsilon", eps))
-					if err != nil {
-						return nil, nil, err
-					}
+					c := need(e.Cell("epsilon", in.name, "adap-klucb", budget("epsilon", eps)))
 					m, half := stats.Half(c.FinalRegret, 0.95)
-					lb, err := bound.BernoulliRegret(in.means, eps)
-					if err != nil {
-						return nil, nil, err
-					}
+					lb := need(bound.BernoulliRegret(in.means, eps))
 					s.X, s.Mean, s.Lo, s.Hi = append(s.X, eps), append(s.Mean, m),
 						append(s.Lo, m-half), append(s.Hi, m+half)
 					tv.X, tv.Mean = append(tv.X, eps), append(tv.Mean, lowerTV(in.means, eps)*log)
@@ -425,7 +410,7 @@ func thesis53() Figure {
 				figures = append(figures, f)
 				g.Groups = append(g.Groups, report.Group{Head: in.name, Rows: rows})
 			}
-			return figures, []report.Table{g}, nil
+			return figures, []report.Table{g}
 		},
 		Claims: []Claim{
 			{
@@ -577,8 +562,7 @@ func thesisRegimes() Figure {
 			"private terms should be half as large. After Theorem 4.15 the factor of the change, " +
 			"27/22, is upside down. " +
 			"The table has both, as printed and as the bounds give it.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			n := &Numbers{Values: map[string][]float64{}}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
 			each(func(best, m float64) {
 				gap := best - m
 				n.Values["kl"] = append(n.Values["kl"], divergence.KL(m, best)/(2*gap*gap))
@@ -598,22 +582,14 @@ func thesisRegimes() Figure {
 						edge = max(edge, divergence.KL(m, best)/(best-m))
 					}
 				}
-				with, err := bound.BernoulliRegret(in.means, edge)
-				if err != nil {
-					return nil, err
-				}
-				without, err := bound.BernoulliRegret(in.means, math.Inf(1))
-				if err != nil {
-					return nil, err
-				}
+				with := need(bound.BernoulliRegret(in.means, edge))
+				without := need(bound.BernoulliRegret(in.means, math.Inf(1)))
 				free = append(free, with/without)
 				odds := 0.0
 				for _, m := range in.means {
 					odds = max(odds, math.Log(best/(1-best))-math.Log(m/(1-m)))
 				}
-				if with, err = bound.BernoulliRegret(in.means, odds); err != nil {
-					return nil, err
-				}
+				with = need(bound.BernoulliRegret(in.means, odds))
 				n.Values["free at last"] = append(n.Values["free at last"], with/without)
 				f := report.Figure{ID: report.Stem("thesis-4.1-" + in.name),
 					Title: "Lower bounds over log T", Subtitle: fmt.Sprintf("%s: Bernoulli arms %v",
@@ -623,10 +599,7 @@ func thesisRegimes() Figure {
 				tv, de := report.Series{Label: "Theorem 4.16"}, report.Series{Label: "Σ Δ/d_ε"}
 				for i := 0; i <= 60; i++ {
 					eps := math.Pow(10, -2+float64(i)/20)
-					lb, err := bound.BernoulliRegret(in.means, eps)
-					if err != nil {
-						return nil, err
-					}
+					lb := need(bound.BernoulliRegret(in.means, eps))
 					tv.X, tv.Mean, de.X, de.Mean = append(tv.X, eps),
 						append(tv.Mean, lowerTV(in.means, eps)), append(de.X, eps), append(de.Mean, lb)
 				}
@@ -651,7 +624,6 @@ func thesisRegimes() Figure {
 			}
 			g.Groups = []report.Group{{Rows: rows}}
 			n.Tables = []report.Table{g}
-			return n, nil
 		},
 		Claims: []Claim{
 			{

@@ -47,20 +47,11 @@ type ofDefinition struct{ Delta95, Epsilon17, Delta98, Ours float64 }
 
 // beyondOne is ε by games whose likelihood ratio is constant from a score of 1 on: one threshold,
 // fixed before the games.
-func beyondOne(s audit.Scores) (gamesEpsilon, error) {
-	r, err := s.Region(auditGamma, 1)
-	if err != nil {
-		return gamesEpsilon{}, err
-	}
-	b, err := r.Epsilon(0)
-	if err != nil {
-		return gamesEpsilon{}, err
-	}
-	m, err := s.At(1, Level)
-	if err != nil {
-		return gamesEpsilon{}, err
-	}
-	return gamesEpsilon{b.Epsilon, audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)}, nil
+func beyondOne(s audit.Scores) gamesEpsilon {
+	r := need(s.Region(auditGamma, 1))
+	b := need(r.Epsilon(0))
+	m := need(s.At(1, Level))
+	return gamesEpsilon{b.Epsilon, audit.EpsilonOf(m.TypeI.Value, m.TypeII.Value, 0)}
 }
 
 // modelsApart are the largest differences of the definitions of privacy over random policies.
@@ -111,8 +102,7 @@ func thesis21() Figure {
 		Chosen: "The source's drawing has no numbers; ε = 0.5, 1, 2 and δ = 0, 0.1 are ours. " +
 			"Mechanisms are a count with Laplace and with Gaussian noise, and randomised " +
 			"response that tells all with probability δ.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			n := &Numbers{Values: map[string][]float64{}}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
 			region := report.Figure{
 				ID: "thesis-2.1", Title: "Errors that differential privacy allows",
 				Subtitle: "a test must stay above the line of its mechanism",
@@ -122,20 +112,14 @@ func thesis21() Figure {
 				s := report.Series{Label: fmt.Sprintf("limit, ε = %v, δ = %v", c[0], c[1])}
 				for i := range 101 {
 					alpha := float64(i) / 100
-					beta, err := audit.TradeOff(c[0], c[1], alpha)
-					if err != nil {
-						return nil, err
-					}
+					beta := need(audit.TradeOff(c[0], c[1], alpha))
 					s.X, s.Mean = append(s.X, alpha), append(s.Mean, beta)
 				}
 				region.Series = append(region.Series, s)
 			}
 			// Exact errors: Laplace and analytically calibrated Gaussian noise inside, half of
 			// the noise outside.
-			sigma, err := privacy.AnalyticSigma(privacy.Approx{Epsilon: 1, Delta: 0.1})
-			if err != nil {
-				return nil, err
-			}
+			sigma := need(privacy.AnalyticSigma(privacy.Approx{Epsilon: 1, Delta: 0.1}))
 			n.set("slack", slacks{
 				slack(func(x float64) float64 { return laplaceTail(x, 1) }, 1, 0),
 				slack(func(x float64) float64 { return normalTail(x / sigma) }, 1, 0.1),
@@ -152,10 +136,7 @@ func thesis21() Figure {
 					q := (1 - delta) / (1 + math.Exp(epsilon))
 					for i := range 1001 {
 						alpha := float64(i) / 1000
-						f, err := audit.TradeOff(epsilon, delta, alpha)
-						if err != nil {
-							return nil, err
-						}
+						f := need(audit.TradeOff(epsilon, delta, alpha))
 						beta := 0.0
 						switch {
 						case alpha <= q:
@@ -165,20 +146,11 @@ func thesis21() Figure {
 						}
 						apart = max(apart, math.Abs(f-beta))
 					}
-					a, err := audit.AdvantageLimit(epsilon, delta)
-					if err != nil {
-						return nil, err
-					}
-					e, err := audit.AdvantageLimitErlingsson(epsilon, delta)
-					if err != nil {
-						return nil, err
-					}
+					a := need(audit.AdvantageLimit(epsilon, delta))
+					e := need(audit.AdvantageLimitErlingsson(epsilon, delta))
 					advantage, looser = max(advantage, math.Abs(1-2*q-a)), min(looser, e-a)
 					if delta == 0 {
-						y, err := audit.AdvantageLimitYeom(epsilon)
-						if err != nil {
-							return nil, err
-						}
+						y := need(audit.AdvantageLimitYeom(epsilon))
 						yeom = min(yeom, y-a)
 					}
 				}
@@ -223,16 +195,13 @@ func thesis21() Figure {
 			n.set("group", groupMass{(1 + math.Exp(epsilon)) * delta, 2 * math.E * delta,
 				2 * math.Exp(epsilon) * delta})
 			// Games.
-			games := 400_000
-			if p == Quick {
-				games = 60_000
-			}
+			games := p.size(400_000, 60_000)
 			n.Runs = games
 			for _, c := range []struct {
 				name, key string
 				scale     float64
 			}{{"Laplace noise for ε = 1", "sound", 1}, {"half of it", "half", 0.5}} {
-				scores, err := audit.Play(ctx, games, 1, 0,
+				scores := need(audit.Play(ctx, games, 1, 0,
 					noise.Key{Seed: 21021, Experiment: "thesis-2.1 " + c.key},
 					func() func(bool, *noise.Fast, []float64) error {
 						return func(in bool, src *noise.Fast, out []float64) error {
@@ -241,28 +210,17 @@ func thesis21() Figure {
 							}
 							return nil
 						}
-					})
-				if err != nil {
-					return nil, err
-				}
-				found, err := beyondOne(scores[0])
-				if err != nil {
-					return nil, err
-				}
-				n.set("games "+c.key, found)
+					}))
+				n.set("games "+c.key, beyondOne(scores[0]))
 				s := report.Series{Label: "games, " + c.name, Step: true}
 				for i := range 61 {
-					m, err := scores[0].At(3-float64(i)/10, Level)
-					if err != nil {
-						return nil, err
-					}
+					m := need(scores[0].At(3-float64(i)/10, Level))
 					s.X, s.Mean = append(s.X, m.TypeI.Value), append(s.Mean, m.TypeII.Value)
 					s.Lo, s.Hi = append(s.Lo, m.TypeII.Lo), append(s.Hi, m.TypeII.Hi)
 				}
 				region.Series = append(region.Series, s)
 			}
 			n.Figures = []report.Figure{region, g}
-			return n, nil
 		},
 		Claims: []Claim{
 			{
@@ -382,8 +340,7 @@ func thesis22() Figure {
 			"the source names, at T = 8.",
 		Chosen: "Logarithms are to base 2. The source's O() leaves constants open; we take them " +
 			"as 1 where a claim has a number. A count's error is its standard deviation, largest over rounds.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			n := &Numbers{Values: map[string][]float64{}}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
 			fig := report.Figure{ID: "thesis-2.2", Title: "Noise in a running count",
 				Subtitle: "largest standard deviation over rounds, ε = 1, each mechanism at the " +
 					"noise that is ε-DP", XLabel: "horizon T", YLabel: "standard deviation",
@@ -430,7 +387,7 @@ func thesis22() Figure {
 			levels := bits.Len(uint(small))
 			for name, scale := range map[string]float64{"printed": float64(levels-1) / epsilon,
 				"right": float64(levels) / epsilon} {
-				scores, err := audit.Play(ctx, n.Runs, 1, 0,
+				scores := need(audit.Play(ctx, n.Runs, 1, 0,
 					noise.Key{Seed: 21022, Experiment: "thesis-2.2 " + name},
 					func() func(bool, *noise.Fast, []float64) error {
 						return func(in bool, src *noise.Fast, out []float64) error {
@@ -444,17 +401,9 @@ func thesis22() Figure {
 							}
 							return nil
 						}
-					})
-				if err != nil {
-					return nil, err
-				}
-				found, err := beyondOne(scores[0])
-				if err != nil {
-					return nil, err
-				}
-				n.set("audit "+name, treeEpsilon{found, float64(levels) / scale})
+					}))
+				n.set("audit "+name, treeEpsilon{beyondOne(scores[0]), float64(levels) / scale})
 			}
-			return n, nil
 		},
 		Claims: []Claim{
 			{
@@ -579,33 +528,18 @@ func thesis312() Figure {
 		Chosen: "Random policies have two arms, two rewards and three rounds, laws from " +
 			"exponential weights, a third of them with certainties. Adversaries are " +
 			"deterministic, which is enough [Azize 2024, Remark 3.14].",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			n := &Numbers{Values: map[string][]float64{}}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
 			grid := report.Table{Title: "Two policies under four definitions",
 				Head: []string{"definition", "δ(0.95)", "ε at δ = 0.17", "δ(0.98)", "δ(0.5) of ours"}, Text: 1}
-			strict, err := audit.Enumerate(audit.Strictness())
-			if err != nil {
-				return nil, err
-			}
-			ours, err := audit.Enumerate(audit.Separation())
-			if err != nil {
-				return nil, err
-			}
+			strict := need(audit.Enumerate(audit.Strictness()))
+			ours := need(audit.Enumerate(audit.Separation()))
 			var rows [][]string
 			for _, m := range audit.Models() {
 				var x ofDefinition
-				if x.Delta95, err = strict.Delta(m, 0.95); err != nil {
-					return nil, err
-				}
-				if x.Epsilon17, err = strict.Epsilon(m, 0.17); err != nil {
-					return nil, err
-				}
-				if x.Delta98, err = strict.Delta(m, 0.98); err != nil {
-					return nil, err
-				}
-				if x.Ours, err = ours.Delta(m, 0.5); err != nil {
-					return nil, err
-				}
+				x.Delta95 = need(strict.Delta(m, 0.95))
+				x.Epsilon17 = need(strict.Epsilon(m, 0.17))
+				x.Delta98 = need(strict.Delta(m, 0.98))
+				x.Ours = need(ours.Delta(m, 0.5))
 				n.set(m.String(), x)
 				rows = append(rows, []string{m.String(), fmt.Sprintf("%.6f", x.Delta95),
 					fmt.Sprintf("%.6f", x.Epsilon17), fmt.Sprintf("%.6f", x.Delta98),
@@ -624,43 +558,26 @@ func thesis312() Figure {
 				s := report.Series{Label: m.String()}
 				for i := range 25 {
 					epsilon := float64(i) / 20
-					delta, err := ours.Delta(m, epsilon)
-					if err != nil {
-						return nil, err
-					}
+					delta := need(ours.Delta(m, epsilon))
 					s.X, s.Mean = append(s.X, epsilon), append(s.Mean, delta)
 				}
 				fig.Series = append(fig.Series, s)
 			}
 			n.Figures = []report.Figure{fig}
-			policies := 200
-			if p == Quick {
-				policies = 30
-			}
+			policies := p.size(200, 30)
 			r := rand.New(rand.NewPCG(21031, 2))
 			const at = 0.4
 			var pure, arrows, factor, acrArrow float64
 			conversion := math.Inf(-1)
 			incomparable := [2]float64{}
 			for i := range policies {
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
-				e, err := audit.Enumerate(randomPolicy(r, 2, 3, i%3 == 0))
-				if err != nil {
-					return nil, err
-				}
+				try(ctx.Err())
+				e := need(audit.Enumerate(randomPolicy(r, 2, 3, i%3 == 0)))
 				var eps, rho, delta [4]float64
 				for _, m := range audit.Models() {
-					if eps[m], err = e.Epsilon(m, 0); err != nil {
-						return nil, err
-					}
-					if rho[m], err = e.Rho(m); err != nil {
-						return nil, err
-					}
-					if delta[m], err = e.Delta(m, at); err != nil {
-						return nil, err
-					}
+					eps[m] = need(e.Epsilon(m, 0))
+					rho[m] = need(e.Rho(m))
+					delta[m] = need(e.Delta(m, at))
 				}
 				for _, m := range []audit.Model{audit.Table, audit.Continual} {
 					if !(math.IsInf(eps[m], 1) && math.IsInf(eps[audit.View], 1)) {
@@ -692,7 +609,6 @@ func thesis312() Figure {
 			n.set("random", modelsApart{float64(policies), pure, arrows, factor, acrArrow,
 				conversion, incomparable[0], incomparable[1]})
 			n.Runs = policies
-			return n, nil
 		},
 		Claims: []Claim{
 			{

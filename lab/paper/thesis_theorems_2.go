@@ -191,18 +191,13 @@ func theoremsOfChapter2() Figure {
 			"C.1.1 has one ρ for all, which is how it is read.",
 		Chosen: "Laws are log-normal weights; how much they tell is drawn too. Orders α of zCDP " +
 			"are a grid from 1 to 200, and ε for δ are 0 to 2.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			trials := 2000
-			if p == Quick {
-				trials = 150
-			}
-			n := &Numbers{Values: map[string][]float64{}, Runs: trials}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			trials := p.size(2000, 150)
+			n.Runs = trials
 			r := rand.New(rand.NewPCG(20207, 210))
 			var post, simple, parallel sharpest
 			for range trials {
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
+				try(ctx.Err())
 				c := randomChannel(r, 2, 3, 5, r.Float64()*2)
 				kernel := make([][]float64, 5)
 				for o := range kernel {
@@ -244,7 +239,6 @@ func theoremsOfChapter2() Figure {
 				}
 			}
 			n.Values["advanced"] = advanced.numbers()
-			return n, nil
 		},
 		Claims: []Claim{
 			{

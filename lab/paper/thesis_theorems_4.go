@@ -210,21 +210,12 @@ func certified(means []float64) (attained, limit float64, err error) {
 
 // transports are both sides of Theorems 4.9 and 4.14 for random policies and instances, and for
 // policies that answer about one reward.
-func transports(ctx context.Context, n *Numbers, r *rand.Rand, policies int) error {
+func transports(ctx context.Context, n *Numbers, r *rand.Rand, policies int) {
 	var view, interactive sharpest
-	compare := func(f audit.Finite, pairs int) error {
-		e, err := audit.Enumerate(f)
-		if err != nil {
-			return err
-		}
-		epsilon, err := e.Epsilon(audit.View, 0)
-		if err != nil {
-			return err
-		}
-		rho, err := e.Rho(audit.Interactive)
-		if err != nil {
-			return err
-		}
+	compare := func(f audit.Finite, pairs int) {
+		e := need(audit.Enumerate(f))
+		epsilon := need(e.Epsilon(audit.View, 0))
+		rho := need(e.Rho(audit.Interactive))
 		for i := range pairs {
 			nu, other := []float64{r.Float64(), r.Float64()}, []float64{r.Float64(), r.Float64()}
 			if i == 0 {
@@ -234,23 +225,15 @@ func transports(ctx context.Context, n *Numbers, r *rand.Rand, policies int) err
 			view.take(x.kl/(epsilon*x.linear), epsilon, x.linear)
 			interactive.take(x.kl/(rho*x.square), rho, x.square)
 		}
-		return nil
 	}
 	for i := range policies {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := compare(calmer(randomPolicy(r, 2, 3, false), float64(1+i%4)/4), 10); err != nil {
-			return err
-		}
+		try(ctx.Err())
+		compare(calmer(randomPolicy(r, 2, 3, false), float64(1+i%4)/4), 10)
 	}
 	for _, epsilon := range []float64{0.01, 0.1, 0.5, 1, 2, 4, 8} {
-		if err := compare(responder(epsilon), 1); err != nil {
-			return err
-		}
+		compare(responder(epsilon), 1)
 	}
 	n.Values["view"], n.Values["interactive"] = view.numbers(), interactive.numbers()
-	return nil
 }
 
 // Numbers of chapter 4.
@@ -264,7 +247,7 @@ type (
 
 // lemmaB1 are both sides of Lemma B.1: in the limit of its proof for two arms 30° apart, as the
 // page has it, and for random arms at random shares of plays.
-func lemmaB1(n *Numbers, r *rand.Rand, cases int) error {
+func lemmaB1(n *Numbers, r *rand.Rand, cases int) {
 	const few, many = 30, 1e13 // plays of a and of a*: log T and T
 	above, most, bases := 0, 0.0, sharpest{}
 	for range cases {
@@ -278,9 +261,7 @@ func lemmaB1(n *Numbers, r *rand.Rand, cases int) error {
 			plays = append(plays, math.Exp(2*r.NormFloat64()))
 		}
 		left, printed, ours, err := planned(arms, plays)
-		if err != nil {
-			return err
-		}
+		try(err)
 		if left > printed*(1+1e-9) {
 			above++
 		}
@@ -290,43 +271,28 @@ func lemmaB1(n *Numbers, r *rand.Rand, cases int) error {
 	n.set("lemma", lemmaSides{(1 + few/many) / (2 * (1 - math.Cos(math.Pi/6))),
 		float64(above) / float64(cases), float64(cases), most})
 	n.Values["bases"] = bases.numbers()
-	return nil
 }
 
 // times are characteristic times of random instances against each other.
-func times(ctx context.Context, n *Numbers, r *rand.Rand, instances int) error {
+func times(ctx context.Context, n *Numbers, r *rand.Rand, instances int) {
 	var relaxed, away, closed, pinsker sharpest
 	sandwich := timeLimits{Low: math.Inf(1)}
 	for i := range instances {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+		try(ctx.Err())
 		means := randomMeans(r, 2+i%5)
 		if i == 0 {
 			means = []float64{0.505, 0.495}
 		}
-		attained, limit, err := certified(means)
-		if err != nil {
-			return err
-		}
+		attained, limit := both(certified(means))
 		closed.take(max(math.Abs(attained-1), math.Abs(limit-1)))
-		tv, err := bound.TVTime(means)
-		if err != nil {
-			return err
-		}
+		tv := need(bound.TVTime(means))
 		gap := means[0] - means[1]
 		sandwich.Low = min(sandwich.Low, tv*gap)
 		sandwich.High = max(sandwich.High, tv*gap/float64(len(means)))
-		kl, err := bound.BernoulliTime(means, math.Inf(1))
-		if err != nil {
-			return err
-		}
+		kl := need(bound.BernoulliTime(means, math.Inf(1)))
 		pinsker.take(-tv/math.Sqrt(2*kl.Time), means[0], means[1])
 		for _, epsilon := range []float64{0.001, 0.01, 0.1, 0.5, 1, 2, 10, tv / kl.Time} {
-			x, err := bound.BernoulliTime(means, epsilon)
-			if err != nil {
-				return err
-			}
+			x := need(bound.BernoulliTime(means, epsilon))
 			larger := max(kl.Low, tv/epsilon)
 			relaxed.take(-x.Low/larger, epsilon)
 			away.take(x.Time/larger, epsilon, tv/epsilon/kl.Time)
@@ -336,7 +302,6 @@ func times(ctx context.Context, n *Numbers, r *rand.Rand, instances int) error {
 		away.numbers(), closed.numbers()
 	n.Values["pinsker"] = pinsker.numbers()
 	n.set("sandwich", sandwich)
-	return nil
 }
 
 func theoremsOfChapter4() Figure {
@@ -350,19 +315,12 @@ func theoremsOfChapter4() Figure {
 		Chosen: "Random policies have two arms, two rewards and three rounds; instances are " +
 			"Bernoulli. The rule for Theorem 4.20 sums signs and adds Gaussian noise, at K = 2: " +
 			"so its regret is a sum, and no runs are needed.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			policies, instances, cases := 300, 300, 20_000
-			if p == Quick {
-				policies, instances, cases = 40, 40, 2000
-			}
-			n := &Numbers{Values: map[string][]float64{}, Runs: policies}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			policies, instances, cases := p.size(300, 40), p.size(300, 40), p.size(20_000, 2000)
+			n.Runs = policies
 			r := rand.New(rand.NewPCG(20409, 414))
-			if err := transports(ctx, n, r, policies); err != nil {
-				return nil, err
-			}
-			if err := lemmaB1(n, r, cases); err != nil {
-				return nil, err
-			}
+			transports(ctx, n, r, policies)
+			lemmaB1(n, r, cases)
 			// Theorem 4.20: what its proof has to give, and a rule on its instances.
 			steps, rule := sharpest{}, sharpest{}
 			fig := report.Figure{
@@ -386,7 +344,7 @@ func theoremsOfChapter4() Figure {
 			}
 			n.Figures = []report.Figure{fig, twoVectors()}
 			n.Values["steps"], n.Values["rule"] = steps.numbers(), rule.numbers()
-			return n, times(ctx, n, r, instances)
+			times(ctx, n, r, instances)
 		},
 		Claims: []Claim{
 			{

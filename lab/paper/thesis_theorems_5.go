@@ -120,21 +120,17 @@ func privacyOfChapter5() Figure {
 		Chosen: "ε = 1, ρ = ½ (at δ = 0.05, where it is the ε of the tightest conversion), two " +
 			"arms, at most 128 rounds for finite arms, 16 to 32 768 elsewhere; 300 000 games " +
 			"each (quick: 10 000), at 99 % over the seven.",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			games, pilot := 300_000, 2048
-			if p == Quick {
-				games, pilot = 10_000, 256
-			}
-			n := &Numbers{Values: map[string][]float64{}, Runs: games}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			games, pilot := p.size(300_000, 10_000), p.size(2048, 256)
+			n.Runs = games
 			all := promisedPolicies()
 			for _, g := range all {
 				x, err := g.audited(ctx, games, pilot, auditGamma/float64(len(all)), false)
 				if err != nil {
-					return nil, fmt.Errorf("%s: %w", g.claim, err)
+					try(fmt.Errorf("%s: %w", g.claim, err))
 				}
 				n.set("audit "+g.claim, attackEpsilon{x.Low, x.Estimate, x.High, x.Claimed})
 			}
-			return n, nil
 		},
 	}
 	for _, g := range promisedPolicies() {
@@ -275,16 +271,10 @@ func samplesOfChapter5() Figure {
 			{Name: "large", File: "thesis-5.20.yaml", Quick: runs(40)},
 			{Name: "small", File: "thesis-5.20-small.yaml", Quick: runs(40)},
 		},
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			n := &Numbers{Values: map[string][]float64{}}
-			instances := 300
-			if p == Quick {
-				instances = 40
-			}
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			return n, upperTimes(n, instances)
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			instances := p.size(300, 40)
+			try(ctx.Err())
+			try(upperTimes(n, instances))
 		},
 		Claims: []Claim{
 			{

@@ -165,7 +165,7 @@ type scored struct {
 
 // scores62 are the scores of games in the setting of Figure 6.2 and their distances from the limits
 // of Theorems 6.3 and 6.5.
-func scores62(ctx context.Context, n *Numbers, points, games int) error {
+func scores62(ctx context.Context, n *Numbers, points, games int) {
 	params, easy, medium, hard := targets62(points)
 	data := audit.Bernoulli{P: params}
 	variance := data.Variance()
@@ -174,17 +174,11 @@ func scores62(ctx context.Context, n *Numbers, points, games int) error {
 		name          string
 		target, noise []float64
 	}{{"easy", easy, nil}, {"medium", medium, nil}, {"hard", hard, nil}, {"medium, noise 1", medium, gamma}} {
-		m, err := audit.Leakage(points, c.target, params, variance, c.noise)
-		if err != nil {
-			return err
-		}
+		m := need(audit.Leakage(points, c.target, params, variance, c.noise))
 		g := audit.Game{Data: data, Mean: audit.Mean{N: points, Noise: c.noise}, Target: c.target,
 			Games: games, Key: noise.Key{Seed: 21063, Experiment: c.name},
 			Attacks: []audit.Attack{audit.Asymptotic{Mu: params, Var: variance, Noise: c.noise, Rows: points}}}
-		s, err := g.Play(ctx)
-		if err != nil {
-			return err
-		}
+		s := need(g.Play(ctx))
 		n.set("scores "+c.name, scored{
 			[2]float64{farFrom(s[0].Out, -m/2, m), farFrom(s[0].In, m/2, m)}, m,
 			[2]float64{float64(len(s[0].Out)), float64(len(s[0].In))}})
@@ -200,7 +194,6 @@ func scores62(ctx context.Context, n *Numbers, points, games int) error {
 			},
 		})
 	}
-	return nil
 }
 
 // kolmogorov is the half width of a band for a distribution function: Dvoretzky, Kiefer,
@@ -221,12 +214,9 @@ func theoremsOfChapter6() Figure {
 		Chosen: "Listed means have n = 2 and 3 points and up to two columns, at parameters 0.1 " +
 			"to 0.9 and all targets. Scores: n and d, law and targets of Figure 6.2 as on its " +
 			"page, 40 000 games a target (quick: n = 100, 10 000 games).",
-		Compute: func(ctx context.Context, p Preset) (*Numbers, error) {
-			points, games := 1000, 40_000
-			if p == Quick {
-				points, games = 100, 10_000
-			}
-			n := &Numbers{Values: map[string][]float64{}, Runs: games}
+		Compute: func(ctx context.Context, p Preset, n *Numbers) {
+			points, games := p.size(1000, 100), p.size(40_000, 10_000)
+			n.Runs = games
 			// By how much another test is ahead, of the plain and of the tossed ratio test; and
 			// of the advantage.
 			plain, tossed, bayes, apart := sharpest{}, sharpest{}, sharpest{}, sharpest{}
@@ -253,7 +243,7 @@ func theoremsOfChapter6() Figure {
 			}
 			n.Values["plain"], n.Values["tossed"], n.Values["bayes"], n.Values["variation"] = plain.numbers(),
 				tossed.numbers(), bayes.numbers(), apart.numbers()
-			return n, scores62(ctx, n, points, games)
+			scores62(ctx, n, points, games)
 		},
 		Claims: []Claim{
 			{

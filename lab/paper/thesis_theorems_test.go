@@ -41,7 +41,7 @@ func one(name string, value float64) numbersOf { return numbersOf{name: {value, 
 // playsTheorems computes a figure at quick and decides all its claims: they hold but for those named.
 func playsTheorems(t *testing.T, figure Figure, fail ...string) {
 	t.Helper()
-	n, err := figure.Compute(context.Background(), Quick)
+	n, err := figure.Compute.Of(context.Background(), Quick)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestTheoremsStop(t *testing.T) {
 		if f.Compute == nil {
 			continue
 		}
-		if _, err := f.Compute(ctx, Quick); err == nil {
+		if _, err := f.Compute.Of(ctx, Quick); err == nil {
 			t.Errorf("%s: computed although cancelled", f.ID)
 		}
 	}

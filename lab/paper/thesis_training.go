@@ -56,17 +56,14 @@ func trainings(p Preset) []training {
 	return []training{fashion, cifar}
 }
 
-func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) (report.Figure, error) {
+func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) report.Figure {
 	fig := report.Figure{
 		ID: "thesis-7.2-" + c.name, Title: "Attacks on one epoch, " + c.name + " model",
 		Subtitle: c.data + ", batches of 64", XLabel: "significance", YLabel: "power", LogX: true,
 		Note: "Bands are 99 % intervals of each point.",
 	}
 	src := noise.NewFast(72, uint64(len(c.name)))
-	all, err := c.images(c.pool+c.references, &src)
-	if err != nil {
-		return fig, err
-	}
+	all := need(c.images(c.pool+c.references, &src))
 	pool, references := all.Slice(0, c.pool), all.Slice(c.pool, c.pool+c.references)
 	start := make([]float64, c.model.Params())
 	c.model.Init(start, &src)
@@ -85,39 +82,21 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) (rep
 	// Algorithm 14 over training points, and over the canaries of others.
 	var candidates []train.Canary
 	for i := range pool.X {
-		z, err := train.Example(pool, i)
-		if err != nil {
-			return fig, err
-		}
+		z := need(train.Example(pool, i))
 		candidates = append(candidates, z)
 	}
 	a.Canary = candidates[0]
-	plans, err := a.Plans()
-	if err != nil {
-		return fig, err
-	}
+	plans := need(a.Plans())
 	if note := plans[0].Note(); note != "" {
 		n.Notes = append(n.Notes, "The "+c.name+" model: "+note)
 	}
-	best, scores, err := train.Select(plans[0], candidates)
-	if err != nil {
-		return fig, err
-	}
+	best, scores := both(train.Select(plans[0], candidates))
 	worst := slices.Index(scores, slices.Min(scores))
 	ordered := slices.Sorted(slices.Values(scores))
-	wrong, err := train.Mislabelled(c.model, start, pool, worst)
-	if err != nil {
-		return fig, err
-	}
+	wrong := need(train.Mislabelled(c.model, start, pool, worst))
 	lo, hi := c.model.Last()
-	dirac, err := train.Dirac(c.model, (lo+hi)/2, 1)
-	if err != nil {
-		return fig, err
-	}
-	_, heuristics, err := train.Select(plans[0], []train.Canary{train.Blank(pool, 0), wrong, dirac})
-	if err != nil {
-		return fig, err
-	}
+	dirac := need(train.Dirac(c.model, (lo+hi)/2, 1))
+	_, heuristics := both(train.Select(plans[0], []train.Canary{train.Blank(pool, 0), wrong, dirac}))
 	high := ordered[len(ordered)*9/10]
 	share := func(score float64) float64 { // of the training points, that score less
 		i, _ := slices.BinarySearch(ordered, score)
@@ -126,16 +105,10 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) (rep
 	// A point of the lowest score is the worst to mislabel: what becomes of others is told too.
 	var flipped []train.Canary
 	for i := range min(len(pool.X), 500) {
-		z, err := train.Mislabelled(c.model, start, pool, i)
-		if err != nil {
-			return fig, err
-		}
+		z := need(train.Mislabelled(c.model, start, pool, i))
 		flipped = append(flipped, z)
 	}
-	_, flips, err := train.Select(plans[0], flipped)
-	if err != nil {
-		return fig, err
-	}
+	_, flips := both(train.Select(plans[0], flipped))
 	found := canaryScores{High: high}
 	for i, score := range heuristics {
 		found.Scores[i], found.Shares[i] = score, share(score)
@@ -153,26 +126,16 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) (rep
 		index int
 	}{{"easy", best}, {"hard", worst}} {
 		a.Canary, a.Key = candidates[t.index], noise.Key{Seed: 21072, Experiment: c.name + " " + t.name}
-		s, err := a.Play(ctx)
-		if err != nil {
-			return fig, err
-		}
+		s := need(a.Play(ctx))
 		for _, pair := range [][2]int{{0, 1}, {2, 0}} {
 			d, lo, hi := areaDifference(s[pair[0]], s[pair[1]], 4)
 			n.set(fmt.Sprintf("%s %s %s over %s", c.name, t.name, labels[pair[0]],
 				labels[pair[1]]), bounds{d, lo, hi})
 		}
 		for i, label := range labels {
-			auc, err := s[i].AUC(level(4 * len(labels)))
-			if err != nil {
-				return fig, err
-			}
+			auc := need(s[i].AUC(level(4 * len(labels))))
 			n.set(fmt.Sprintf("%s %s %s", c.name, t.name, label), bounds(auc))
-			line, err := rocOf(label+", "+t.name, s[i], audit.LogGrid(0.01, 21))
-			if err != nil {
-				return fig, err
-			}
-			fig.Series = append(fig.Series, line)
+			fig.Series = append(fig.Series, rocOf(label+", "+t.name, s[i], audit.LogGrid(0.01, 21)))
 			rows = append(rows, []string{t.name, label, fmt.Sprintf("%.3f", scores[t.index]),
 				fmt.Sprintf("%.3f", auc.Value), fmt.Sprintf("%.3f to %.3f", auc.Lo, auc.Hi)})
 		}
@@ -187,7 +150,7 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) (rep
 		fmt.Sprintf("median %.3f", slices.Sorted(slices.Values(flips))[len(flips)/2]), "", ""})
 	grid.Groups = append(grid.Groups, report.Group{Head: c.name, Rows: rows})
 	n.Runs = max(n.Runs, c.games)
-	return fig, nil
+	return fig
 }
 
 const (
@@ -331,19 +294,14 @@ func tracing(f *fashion, of func(Preset) []training) Figure {
 				"generated images")...)
 		notes = f.notes()
 	}
-	fig.Compute = func(ctx context.Context, p Preset) (*Numbers, error) {
-		n := &Numbers{Values: map[string][]float64{}, Notes: slices.Clone(notes)}
+	fig.Compute = func(ctx context.Context, p Preset, n *Numbers) {
+		n.Notes = slices.Clone(notes)
 		grid := report.Table{Title: "Canaries and attacks",
 			Head: []string{"canary", "attack", "Mahalanobis score", "area under ROC", "99 % interval"}, Text: 2}
 		for _, c := range of(p) {
-			f, err := c.play(ctx, n, &grid)
-			if err != nil {
-				return nil, err
-			}
-			n.Figures = append(n.Figures, f)
+			n.Figures = append(n.Figures, c.play(ctx, n, &grid))
 		}
 		n.Tables = []report.Table{grid}
-		return n, nil
 	}
 	return fig
 }

@@ -176,8 +176,7 @@ func minimax17(k, rho, T float64) float64 {
 	return math.Sqrt((k-1)/rho) / 124 / (T / 8 * gap * math.Exp(-beta*gap*gap-gamma*gap))
 }
 
-func computeZCDP(ctx context.Context, p Preset) (*Numbers, error) {
-	n := &Numbers{Values: map[string][]float64{}}
+func computeZCDP(ctx context.Context, p Preset, n *Numbers) {
 	random := rand.New(rand.NewPCG(21604, 1))
 	var six, seven, eight tightest
 	law := func(corner bool) []float64 {
@@ -194,17 +193,12 @@ func computeZCDP(ctx context.Context, p Preset) (*Numbers, error) {
 		return v
 	}
 	for i := range 60 {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+		try(ctx.Err())
 		a, b := law(i%2 == 0), law(i%2 == 0)
 		if i == 0 { // all zeros and all ones
 			a, b = []float64{1, 0, 0, 0, 0, 0, 0, 0}, []float64{0, 0, 0, 0, 0, 0, 0, 1}
 		}
-		cost, err := leastCost(a, b)
-		if err != nil {
-			return nil, err
-		}
+		cost := need(leastCost(a, b))
 		for _, sigma := range []float64{0.5, 2} {
 			six.see(gaussianKL(onesLaw(a), onesLaw(b), sigma)/(cost/(2*sigma*sigma)),
 				"pair %d of laws on {0,1}³, ρ = %v", i, 1/(2*sigma*sigma))
@@ -226,23 +220,12 @@ func computeZCDP(ctx context.Context, p Preset) (*Numbers, error) {
 		}
 	}
 	seven.put(n, "KL over Theorem 7")
-	policies := 60
-	if p == Quick {
-		policies = 15
-	}
+	policies := p.size(60, 15)
 	for i := range policies {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+		try(ctx.Err())
 		f := randomRounds(random, []float64{0.05, 0.2, 0.45}[i%3])
-		e, err := audit.Enumerate(f)
-		if err != nil {
-			return nil, err
-		}
-		rho, err := e.Rho(audit.Interactive)
-		if err != nil {
-			return nil, err
-		}
+		e := need(audit.Enumerate(f))
+		rho := need(e.Rho(audit.Interactive))
 		for _, nu := range [][2][2]float64{{{0, 0}, {1, 1}}, {{0, 1}, {1, 0}},
 			{{0.5, 0.5}, {0.5, 0.9}}, {{0.2, 0.8}, {0.3, 0.7}}} {
 			kl, bracket := decomposition(f, nu[0], nu[1])
@@ -280,7 +263,6 @@ func computeZCDP(ctx context.Context, p Preset) (*Numbers, error) {
 		}
 	}
 	two.put(n, "Table II, ours over converted")
-	return n, nil
 }
 
 // linearInD draws the regret of AdaC-GOPE in its first phase over the bound of Theorem 4, as
