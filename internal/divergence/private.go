@@ -122,14 +122,6 @@ func DEpsUpper(x, c, eps float64) float64 {
 	return KLUpper(x, c)
 }
 
-// DEpsLower is the smallest y in [0,x] with d_ε(x,y) ≤ c.
-func DEpsLower(x, c, eps float64) float64 {
-	if c == 0 && eps > 0 {
-		return DEpsUpper(x, c, eps) // x, or NaN
-	}
-	return min(x, 1-DEpsUpper(1-x, c, eps))
-}
-
 // DEpsNoisy is the divergence for a mean that carries r Laplace noises a sample,
 //
 //	J_r(x,y) = sup{ λx − log E e^{λY} + r log(1−λ²/ε²) : |λ| < ε }_+,   Y of mean y,
