@@ -278,9 +278,6 @@ func (e *Explorer) policy(c *cell, coins *noise.Fast) (policy.Policy, error) {
 		Budget: c.budget, Coins: sim.NewCoins(coins)}, c.params)
 }
 
-// Request is what was asked for.
-func (e *Explorer) Request() Request { return e.request }
-
 // Cells is how many cells there are.
 func (e *Explorer) Cells() int { return len(e.cells) }
 

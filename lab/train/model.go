@@ -344,21 +344,3 @@ func (l convLayer) backward(theta, x, act, delta, grad, back []float64) {
 		}
 	}
 }
-
-// Accuracy is the share of points whose largest logit is that of their label.
-func Accuracy(m Model, theta []float64, d Dataset) float64 {
-	p := m.NewPass()
-	var right int
-	for i, x := range d.X {
-		best, l := 0, p.Logits(theta, x)
-		for c, v := range l {
-			if v > l[best] {
-				best = c
-			}
-		}
-		if best == d.Labels[i] {
-			right++
-		}
-	}
-	return float64(right) / float64(max(1, len(d.X)))
-}
