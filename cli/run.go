@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/internal/build"
+	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -146,11 +147,11 @@ func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
 
 // show writes the figures and the page, prints the table, and says where everything is.
 func show(s streams, dir string, r *experiment.Results, asJSON bool) error {
-	return showAs(s, dir, r, asJSON, experiment.Selection{})
+	return showAs(s, dir, r, asJSON, report.Selection{})
 }
 
 // showAs is show with some figures, as they are wanted.
-func showAs(s streams, dir string, r *experiment.Results, asJSON bool, wanted experiment.Selection) error {
+func showAs(s streams, dir string, r *experiment.Results, asJSON bool, wanted report.Selection) error {
 	r.Catalog = s.known
 	if err := r.DrawAs(dir, wanted); err != nil {
 		return drawn(err)

@@ -29,9 +29,6 @@ import (
 // numbers, or a unit's layout changes.
 const FormatVersion = 1
 
-// An Error is what is wrong with an experiment, and where. It matches ErrSpec.
-type Error = keyed.Error
-
 // Errors that a caller may want to tell apart.
 var (
 	// ErrSpec is matched by every error in the experiment itself.

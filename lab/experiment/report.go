@@ -16,12 +16,9 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Page is what a report shows: tables, figures, facts. What is in it is not part of the API.
-type Page = report.Report
-
 // Report arranges the results for a page: what all experiments have, and the tables and figures of
 // the kind.
-func (r *Results) Report() (Page, error) {
+func (r *Results) Report() (report.Report, error) {
 	m := r.Manifest
 	spec, err := Reader{Catalog: r.Catalog}.Parse(m.Name, m.Spec)
 	if err != nil {
@@ -65,15 +62,12 @@ func (r *Results) WriteText(w io.Writer) error {
 	return out.WriteText(w)
 }
 
-// A Selection is which figures of a report are drawn, and how. What is in it is not part of the API.
-type Selection = report.Selection
-
 // Draw draws the report into a directory: one SVG a figure, and report.html. Files appear whole.
-func (r *Results) Draw(dir string) error { return r.DrawAs(dir, Selection{}) }
+func (r *Results) Draw(dir string) error { return r.DrawAs(dir, report.Selection{}) }
 
 // DrawAs draws report.html, and of its figures those that are wanted, as they are. If one cannot be
 // drawn so, nothing is.
-func (r *Results) DrawAs(dir string, wanted Selection) error {
+func (r *Results) DrawAs(dir string, wanted report.Selection) error {
 	out, err := r.Report()
 	if err != nil {
 		return err
