@@ -102,11 +102,7 @@ type test func(p place, cells int) Finding
 
 // everywhere judges each place and then all of them.
 func everywhere(places []place, t test) Finding {
-	var parts []Finding
-	for _, p := range places {
-		parts = append(parts, t(p, len(places)))
-	}
-	return Every(parts)
+	return each(places, func(p place) Finding { return t(p, len(places)) })
 }
 
 // finalOf are the numbers of runs that a cell is judged by.

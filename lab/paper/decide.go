@@ -83,15 +83,18 @@ func Some(parts []Finding) Finding { return foremost(parts, Holds, Undecided, Fa
 // not in parts; none at all is undecided.
 func Every(parts []Finding) Finding { return foremost(parts, Fails, Undecided, Holds) }
 
+// each judges each of some things, and then all of them.
+func each[T any](of []T, judge func(x T) Finding) Finding {
+	var parts []Finding
+	for _, x := range of {
+		parts = append(parts, judge(x))
+	}
+	return Every(parts)
+}
+
 // allOf is the check of a claim that says several things of a kind.
 func allOf(checks ...Check) Check {
-	return func(e *Evidence) Finding {
-		var parts []Finding
-		for _, c := range checks {
-			parts = append(parts, c(e))
-		}
-		return Every(parts)
-	}
+	return func(e *Evidence) Finding { return each(checks, func(c Check) Finding { return c(e) }) }
 }
 
 // foremost is the first part with the foremost answer that any has, and how many have which.

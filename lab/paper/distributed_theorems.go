@@ -356,16 +356,14 @@ func distributedTheorems() Figure {
 	// The exponent of 1/ε in regret, with arms far apart, where the cost of privacy is most of it.
 	exponentOf := func(policy string, small, large string, from, to float64) Check {
 		return func(e *Evidence) Finding {
-			var parts []Finding
-			for _, instance := range []string{"two arms, gap-0.5", "ten arms, gap-0.5"} {
+			return each([]string{"two arms, gap-0.5", "ten arms, gap-0.5"}, func(instance string) Finding {
 				a := cellAt(e, late, policy, place{instance, "epsilon=" + small})
 				b := cellAt(e, late, policy, place{instance, "epsilon=" + large})
 				r, lo, hi := unpaired(a.FinalRegret, b.FinalRegret, 2)
-				parts = append(parts, Between(math.Log10(r), math.Log10(max(lo, 1e-300)),
+				return Between(math.Log10(r), math.Log10(max(lo, 1e-300)),
 					math.Log10(hi), from, to, len(a.FinalRegret),
-					fmt.Sprintf("%s, %s: %.3g times the regret", policy, instance, r)))
-			}
-			return Every(parts)
+					fmt.Sprintf("%s, %s: %.3g times the regret", policy, instance, r))
+			})
 		}
 	}
 	bits := func(id, where, of string) Claim {

@@ -436,8 +436,7 @@ func wasted(of func(place) bool, judge judgement) Check {
 // of some budgets.
 func wastedMore(larger, smaller string, rows ...string) Check {
 	return func(e *Evidence) Finding {
-		var parts []Finding
-		for _, row := range rows {
+		return each(rows, func(row string) Finding {
 			var x [2]Finding
 			for i, instance := range []string{larger, smaller} {
 				x[i] = wasted(func(p place) bool {
@@ -446,11 +445,10 @@ func wastedMore(larger, smaller string, rows ...string) Check {
 					return Finding{Answer: Undecided, Value: r, Low: lo, High: hi, Runs: runs}
 				})(e)
 			}
-			parts = append(parts, Above(x[0].Value/x[1].Value, x[0].Low/x[1].High,
+			return Above(x[0].Value/x[1].Value, x[0].Low/x[1].High,
 				x[0].High/x[1].Low, 1, x[0].Runs,
-				fmt.Sprintf("%s: %.1f under %s, %.1f under %s", row, x[0].Value, larger, x[1].Value, smaller)))
-		}
-		return Every(parts)
+				fmt.Sprintf("%s: %.1f under %s, %.1f under %s", row, x[0].Value, larger, x[1].Value, smaller))
+		})
 	}
 }
 
@@ -569,12 +567,10 @@ func stoppingRules() Figure {
 	correct := func(rule string) Check {
 		return func(e *Evidence) Finding {
 			cells := cellsOf(e, name, rule)
-			var parts []Finding
-			for _, c := range cells {
-				parts = append(parts, atMost(c.Failures, len(c.FinalSamples), c.Stopping.Beta, len(cells),
-					fmt.Sprintf("%s: %d wrong", c.Label(), c.Failures)))
-			}
-			return Every(parts)
+			return each(cells, func(c *experiment.CellResult) Finding {
+				return atMost(c.Failures, len(c.FinalSamples), c.Stopping.Beta, len(cells),
+					fmt.Sprintf("%s: %d wrong", c.Label(), c.Failures))
+			})
 		}
 	}
 	return Figure{
@@ -672,11 +668,9 @@ func overSamples(name, rule string, judge func(c *experiment.CellResult, cells i
 		cells = slices.DeleteFunc(cells, func(c *experiment.CellResult) bool {
 			return c.Stopping.UpperBound == 0
 		})
-		var parts []Finding
-		for _, c := range cells {
-			parts = append(parts, judge(c, len(cells)))
-		}
-		return Every(parts)
+		return each(cells, func(c *experiment.CellResult) Finding {
+			return judge(c, len(cells))
+		})
 	}
 }
 

@@ -316,13 +316,11 @@ func overBudgets(name, a, b string, judge judgement) Check {
 			}
 			logs[p.instance], runs = sum, f.Runs
 		}
-		var parts []Finding
-		for _, in := range instances {
+		return each(instances, func(in string) Finding {
 			n, x := float64(of[in]), logs[in]
-			parts = append(parts, judge(math.Exp(x[0]/n), math.Exp(x[1]/n), math.Exp(x[2]/n), runs,
-				fmt.Sprintf("%s over %s on %s; above 1 at %d of %d budgets", a, b, in, more[in], of[in])))
-		}
-		return Every(parts)
+			return judge(math.Exp(x[0]/n), math.Exp(x[1]/n), math.Exp(x[2]/n), runs,
+				fmt.Sprintf("%s over %s on %s; above 1 at %d of %d budgets", a, b, in, more[in], of[in]))
+		})
 	}
 }
 
@@ -429,14 +427,12 @@ func overBound(name string, policies ...string) Check {
 				bounded = append(bounded, c)
 			}
 		}
-		var parts []Finding
-		for _, c := range bounded {
+		return each(bounded, func(c *experiment.CellResult) Finding {
 			m, lo, hi := Difference(c.FinalStoppingTime, make([]float64, len(c.FinalStoppingTime)),
 				len(bounded))
 			b := c.Identify.LowerBound
-			parts = append(parts, Above(m/b, lo/b, hi/b, 1, len(c.FinalStoppingTime), c.Label()))
-		}
-		return Every(parts)
+			return Above(m/b, lo/b, hi/b, 1, len(c.FinalStoppingTime), c.Label())
+		})
 	}
 }
 

@@ -239,13 +239,11 @@ func identificationTheorems() Figure {
 					"rewards, (13) and (14) with s = 2, (19) to (21), for the same instances: " +
 					"holds if all are below 1",
 				Decide: func(e *Evidence) Finding {
-					var parts []Finding
-					for _, name := range []string{"two", "three", "five"} {
+					return each([]string{"two", "three", "five"}, func(name string) Finding {
 						x := meanOf(rows[float64](e, "plain "+name))
 						h := x.half(3)
-						parts = append(parts, Below(x.mean, x.mean-h, x.mean+h, 1, x.runs, name+" arms"))
-					}
-					return Every(parts)
+						return Below(x.mean, x.mean-h, x.mean+h, 1, x.runs, name+" arms")
+					})
 				},
 				Why: "It is a limit: see Theorem 5.",
 			},

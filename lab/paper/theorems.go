@@ -91,8 +91,7 @@ func gamesOf(p Preset) int {
 // confidence Level.
 func unfound(names ...string) Check {
 	return func(e *Evidence) Finding {
-		var parts []Finding
-		for _, name := range names {
+		return each(names, func(name string) Finding {
 			x := named[foundEpsilon](e, name)
 			f := Finding{Answer: Holds, Value: x.Estimate, Low: x.Low, High: math.NaN(),
 				Runs: int(x.Games)}
@@ -101,9 +100,8 @@ func unfound(names ...string) Check {
 			if x.Low > x.Claimed {
 				f.Answer = Fails
 			}
-			parts = append(parts, f)
-		}
-		return Every(parts)
+			return f
+		})
 	}
 }
 

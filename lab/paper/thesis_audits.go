@@ -375,14 +375,12 @@ func thesis62() Figure {
 				Statistic: "The audited lower bound on μ over √m*, three targets; holds if all " +
 					"are in [0.9, 1.03], margins of ours",
 				Decide: func(e *Evidence) Finding {
-					var parts []Finding
-					for _, name := range mean {
+					return each(mean, func(name string) Finding {
 						mu := named[muBesideTheory](e, "mu "+name)
 						x := mu.Found / mu.Theory
-						parts = append(parts, Between(x, x, x, 0.9, 1.03, e.Numbers.Runs,
-							fmt.Sprintf("%s: μ is at least %.3f, √m* = %.3f", name, mu.Found, mu.Theory)))
-					}
-					return Every(parts)
+						return Between(x, x, x, 0.9, 1.03, e.Numbers.Runs,
+							fmt.Sprintf("%s: μ is at least %.3f, √m* = %.3f", name, mu.Found, mu.Theory))
+					})
 				},
 				Why: "A lower bound from few games is low. At the scale of the paper it is near.",
 			},
@@ -565,13 +563,11 @@ func nearArea(names ...string) Check {
 // and name.
 func besidesTheory(prefix, what string, names ...string) Check {
 	return func(e *Evidence) Finding {
-		var parts []Finding
-		for _, name := range names {
+		return each(names, func(name string) Finding {
 			x := named[besideTheory](e, prefix+name)
-			parts = append(parts, x.Found.minus(x.Theory).within(tolerance, e.Numbers.Runs,
-				fmt.Sprintf("%s: %s %.3f, theory %.3f", name, what, x.Found.Value, x.Theory)))
-		}
-		return Every(parts)
+			return x.Found.minus(x.Theory).within(tolerance, e.Numbers.Runs,
+				fmt.Sprintf("%s: %s %.3f, theory %.3f", name, what, x.Found.Value, x.Theory))
+		})
 	}
 }
 
@@ -725,14 +721,12 @@ func thesis67() Figure {
 func missing(shares []float64, name func(float64) string,
 	judge func(x misspecified, runs int, detail string) Finding) Check {
 	return func(e *Evidence) Finding {
-		var parts []Finding
-		for _, s := range shares {
+		return each(shares, func(s float64) Finding {
 			x := named[misspecified](e, name(s))
-			parts = append(parts, judge(x, e.Numbers.Runs,
+			return judge(x, e.Numbers.Runs,
 				fmt.Sprintf("share %v: advantage %.3f, Theorem 6.7 %.3f, Table 6.1 %.3f, at "+
-					"threshold 0 %.3f", s, x.Best.Value, x.Theorem, x.Table, x.Zero.Value)))
-		}
-		return Every(parts)
+					"threshold 0 %.3f", s, x.Best.Value, x.Theorem, x.Table, x.Zero.Value))
+		})
 	}
 }
 

@@ -472,14 +472,12 @@ func thesis53() Figure {
 				Statistic: "the ratio of mean final regrets at ε = 10 to those without privacy, " +
 					"on both instances; holds if both are in 1 ± 0.15, a margin of ours",
 				Decide: func(e *Evidence) Finding {
-					var parts []Finding
-					for _, instance := range []string{"far", "mu2"} {
+					return each([]string{"far", "mu2"}, func(instance string) Finding {
 						c := cell(e, instance, 10)
 						base := need(e.Cell("epsilon", instance, "adap-klucb", "none"))
 						r, lo, hi := Ratio(c.FinalRegret, base.FinalRegret, 2)
-						parts = append(parts, Between(r, lo, hi, 0.85, 1.15, len(c.FinalRegret), instance))
-					}
-					return Every(parts)
+						return Between(r, lo, hi, 0.85, 1.15, len(c.FinalRegret), instance)
+					})
 				},
 			},
 			{

@@ -19,11 +19,9 @@ func variantRatio(e *Evidence, policy string, rho float64, cells int) Finding {
 // variantLess holds if AdaC-GOPE has less regret than the variant at every ρ of the figures.
 func variantLess(e *Evidence) Finding {
 	rhos := []float64{0.001, 0.01, 0.1, 1}
-	var parts []Finding
-	for _, rho := range rhos {
-		parts = append(parts, variantRatio(e, ownPhases, rho, len(rhos)).by(above(1)))
-	}
-	return Every(parts)
+	return each(rhos, func(rho float64) Finding {
+		return variantRatio(e, ownPhases, rho, len(rhos)).by(above(1))
+	})
 }
 
 // variantSame holds if the two hardly differ at ρ = 0.001 where their phases are the same.

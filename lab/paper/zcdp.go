@@ -43,14 +43,12 @@ func (p pricing) price(e *Evidence, rho float64, decades int) (x estimate, t int
 // free is the first conclusion of [Azize and Basu 2024, §VII-B]: at the largest budget nothing is
 // left of the difference.
 func (p pricing) free(e *Evidence) Finding {
-	var parts []Finding
-	for _, d := range p.decades {
+	return each(p.decades, func(d int) Finding {
 		x, t := p.price(e, p.largest, d)
 		h := x.half(len(p.decades))
-		parts = append(parts, Between(x.mean, x.mean-h, x.mean+h, -0.01, 0.01, x.runs,
-			fmt.Sprintf("price at ρ = %v, T = %.0e", p.largest, float64(t))))
-	}
-	return Every(parts)
+		return Between(x.mean, x.mean-h, x.mean+h, -0.01, 0.01, x.runs,
+			fmt.Sprintf("price at ρ = %v, T = %.0e", p.largest, float64(t)))
+	})
 }
 
 // less is its other half: a larger budget, a smaller difference.
@@ -86,19 +84,17 @@ func (p pricing) stays(decades int) Check {
 // grown judges the price at the horizon over that some decades before, at every ρ.
 func (p pricing) grown(decades int, judge judgement) Check {
 	return func(e *Evidence) Finding {
-		var parts []Finding
-		for _, rho := range p.rhos {
+		return each(p.rhos, func(rho float64) Finding {
 			x2, t2 := p.price(e, rho, 0)
 			x1, t1 := p.price(e, rho, decades)
 			v, lo, hi := x2.over(x1, len(p.rhos))
 			if x1 == x2 { // the same in every run: nothing was added
 				v, lo, hi = 1, 1, 1
 			}
-			parts = append(parts, judge(v, lo, hi, x2.runs,
+			return judge(v, lo, hi, x2.runs,
 				fmt.Sprintf("ρ = %v: price %.3g at T = %.0e, %.3g at %.0e", rho, x1.mean,
-					float64(t1), x2.mean, float64(t2))))
-		}
-		return Every(parts)
+					float64(t1), x2.mean, float64(t2)))
+		})
 	}
 }
 
@@ -194,16 +190,14 @@ func thesis54() Figure {
 		Statistic: "the exponent of log T in the price from T = 10⁷ to 10¹², for ρ = 0.1, 0.5 " +
 			"and 1; holds if all are below 0. Theorem 5.6 has √log T over log T: −½",
 		Decide: func(e *Evidence) Finding {
-			var parts []Finding
-			for _, rho := range long.rhos {
+			return each(long.rhos, func(rho float64) Finding {
 				x2, t2 := long.price(e, rho, 0)
 				x1, t1 := long.price(e, rho, 5)
 				v, lo, hi := exponent(x2, x1, float64(t2), float64(t1), len(long.rhos))
-				parts = append(parts, Below(v, lo, hi, 0, x2.runs,
+				return Below(v, lo, hi, 0, x2.runs,
 					fmt.Sprintf("ρ = %v: price %.4f at T = %.0e, %.4f at %.0e", rho, x1.mean,
-						float64(t1), x2.mean, float64(t2))))
-			}
-			return Every(parts)
+						float64(t1), x2.mean, float64(t2)))
+			})
 		},
 		Why: "Regret moves in steps, since plays double, so that a price of a few hundredths " +
 			"need not fall in every decade.",
@@ -287,14 +281,12 @@ func thesis56() Figure {
 			Statistic: "the price at T = 10⁵ of AdaC-OFUL with the printed radius at ρ = 0.5 and " +
 				"1; holds if both are above 2",
 			Decide: func(e *Evidence) Finding {
-				var parts []Finding
-				for _, rho := range []float64{0.5, 1} {
+				return each([]float64{0.5, 1}, func(rho float64) Finding {
 					x, _ := printed.price(e, rho, 0)
 					h := x.half(2)
-					parts = append(parts, Above(x.mean, x.mean-h, x.mean+h, 2, x.runs,
-						fmt.Sprintf("ρ = %v", rho)))
-				}
-				return Every(parts)
+					return Above(x.mean, x.mean-h, x.mean+h, 2, x.runs,
+						fmt.Sprintf("ρ = %v", rho))
+				})
 			},
 		})
 	return f
