@@ -215,9 +215,6 @@ func (t *Table) Errorf(column int, format string, args ...any) error {
 	return fmt.Errorf("line %d, column %s: "+format, append([]any{line, t.columns[column]}, args...)...)
 }
 
-// Text is a cell of the row. It is good until the next row: strings.Clone keeps it.
-func (t *Table) Text(column int) string { return t.row[column] }
-
 // Number is a cell that holds a finite decimal number. Zero has no sign.
 func (t *Table) Number(column int) (float64, error) {
 	text := t.row[column]

@@ -82,9 +82,6 @@ func (r Rule) Arms() int { return r.arms }
 // Risk is δ, the probability of a wrong answer that is allowed.
 func (r Rule) Risk() float64 { return r.risk }
 
-// Budget is what one participant may lose.
-func (r Rule) Budget() privacy.Budget { return r.budget }
-
 // Private says whether the rule adds noise.
 func (r Rule) Private() bool { return r.entry.Private && catalog.Kind(r.budget) != "none" }
 

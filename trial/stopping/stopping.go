@@ -120,9 +120,6 @@ func (r Rule) Epsilon() float64 { return r.epsilon }
 // Range is R: samples are in [−R,R].
 func (r Rule) Range() float64 { return r.r }
 
-// Loss is what the whole rule costs one sample.
-func (r Rule) Loss() privacy.Loss { return r.loss }
-
 // String is the rule with its parameters.
 func (r Rule) String() string {
 	if !r.private {
