@@ -184,10 +184,7 @@ type curator[T number] struct {
 }
 
 func newCurator[T number](cfg Config, build func(privacy.Mechanism) (plan[T], error)) (*curator[T], error) {
-	lo, hi := cfg.Lo, cfg.Hi
-	if lo == 0 && hi == 0 {
-		hi = 1
-	}
+	lo, hi := Range(cfg.Lo, cfg.Hi)
 	width := hi - lo
 	switch {
 	case cfg.Arms < 1:

@@ -12,9 +12,7 @@ type Clip struct{ lo, perWidth float64 }
 
 // NewClip clips to the declared range; both 0 means [0,1].
 func NewClip(lo, hi float64) (Clip, error) {
-	if lo == 0 && hi == 0 {
-		hi = 1
-	}
+	lo, hi = Range(lo, hi)
 	switch width := hi - lo; {
 	case !(lo < hi) || math.IsInf(lo, 0) || math.IsInf(hi, 0):
 		return Clip{}, fmt.Errorf("range is [%v, %v], must be two finite numbers, the lower one first", lo, hi)

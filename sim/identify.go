@@ -70,10 +70,7 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	lo, hi := cfg.Lo, cfg.Hi
-	if lo == 0 && hi == 0 {
-		hi = 1
-	}
+	lo, hi := release.Range(cfg.Lo, cfg.Hi)
 	if cfg.Ledger == nil {
 		cfg.Ledger = privacy.NewLedger(privacy.Covering(identify.Output))
 	}

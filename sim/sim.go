@@ -74,10 +74,7 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	lo, hi := cfg.Lo, cfg.Hi
-	if lo == 0 && hi == 0 {
-		hi = 1
-	}
+	lo, hi := release.Range(cfg.Lo, cfg.Hi)
 	arms := len(cfg.Instance.Arms)
 	cur, err := release.Simulated(release.Config{
 		Arms: arms, Lo: lo, Hi: hi, Mechanism: cfg.Policy.Mechanism(), Unclipped: cfg.Unclipped,

@@ -132,10 +132,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // run plays any identifier: tests give it some that cheat.
 func (cfg Config) run(ctx context.Context, p identify.Identifier) (Result, error) {
-	lo, hi := cfg.Lo, cfg.Hi
-	if lo == 0 && hi == 0 {
-		hi = 1
-	}
+	lo, hi := release.Range(cfg.Lo, cfg.Hi)
 	if err := checkRange(lo, hi); err != nil {
 		return Result{}, fmt.Errorf("trial: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/sim"
 )
 
@@ -81,9 +82,7 @@ func (s *Simulation) check() error {
 	case s.Workers < 0:
 		return fmt.Errorf("trial: workers is %d, must be at least 1, or 0 for one a processor", s.Workers)
 	}
-	if s.Lo == 0 && s.Hi == 0 {
-		s.Hi = 1
-	}
+	s.Lo, s.Hi = release.Range(s.Lo, s.Hi)
 	if s.Cap == 0 {
 		s.Cap = DefaultCap
 	}

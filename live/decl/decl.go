@@ -734,12 +734,7 @@ func (l *Experiment) checkMetrics() error {
 }
 
 // Range is the metric's declared range.
-func (m Metric) Range() (lo, hi float64) {
-	if m.Lo == 0 && m.Hi == 0 {
-		return 0, 1
-	}
-	return m.Lo, m.Hi
-}
+func (m Metric) Range() (lo, hi float64) { return release.Range(m.Lo, m.Hi) }
 
 // mechanism is what releases a metric beside rewards with this budget, to units with so many
 // assignments: one-shot noise for an ε/m or a ρ/m².
@@ -827,12 +822,7 @@ func shortly(b privacy.Budget) privacy.Budget {
 }
 
 // Range is the declared range of rewards.
-func (l *Experiment) Range() (lo, hi float64) {
-	if l.Lo == 0 && l.Hi == 0 {
-		return 0, 1
-	}
-	return l.Lo, l.Hi
-}
+func (l *Experiment) Range() (lo, hi float64) { return release.Range(l.Lo, l.Hi) }
 
 // Activation is how long after a decision it may be activated, 0 where it counts at once.
 func (l *Experiment) Activation() time.Duration {
