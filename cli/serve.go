@@ -77,31 +77,9 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	metrics := api.NewMetrics()
 	cfg := serve.Config{Meter: metrics, Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid()),
 		ReadOnly: c.ReadOnly, Outage: c.Outage, HelperSecret: func(name string) []byte { return shared[name] }}
-	where := "memory, and gone when it ends: for nobody's real rewards"
-	switch {
-	case c.Demo:
-		cfg.Store = store.NewMemory().Open
-	case c.Database != "":
-		where = "PostgreSQL"
-		open := store.Postgres
-		if c.ReadOnly {
-			open = store.PostgresReader
-		}
-		if cfg.Store, err = open(c.Database); err != nil {
-			return usagef("--database: %w", err)
-		}
-	default:
-		if where, err = filepath.Abs(cmp.Or(c.Data, "sotto-data")); err != nil {
-			return err
-		}
-		if c.ReadOnly {
-			cfg.Store = store.SQLiteReader(where)
-			break
-		}
-		if err := canHold("--data", where); err != nil {
-			return err
-		}
-		cfg.Store = store.SQLite(where)
+	var where string
+	if cfg.Store, where, err = c.store("sotto-data"); err != nil {
+		return err
 	}
 	// First the address: who starts it twice is told so, before the first is put out of its store.
 	l, at, err := c.listen(ctx, secure)
@@ -205,6 +183,32 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
 		Origins: c.AllowOrigin, Metrics: metrics, NewUnits: c.newUnits(),
 		ClientHeader: c.ClientAddressHeader}), log)
+}
+
+// store is what the flags say that data are in, and where that is; usual is the directory without a flag.
+func (c *serveCommand) store(usual string) (open func(context.Context) (store.Store, error), where string,
+	err error) {
+	switch {
+	case c.Demo:
+		return store.NewMemory().Open, "memory, and gone when it ends: for nobody's real rewards", nil
+	case c.Database != "":
+		database := store.Postgres
+		if c.ReadOnly {
+			database = store.PostgresReader
+		}
+		if open, err = database(c.Database); err != nil {
+			err = usagef("--database: %w", err)
+		}
+		return open, "PostgreSQL", err
+	}
+	where, err = filepath.Abs(cmp.Or(c.Data, usual))
+	switch {
+	case err != nil:
+		return nil, "", err
+	case c.ReadOnly:
+		return store.SQLiteReader(where), where, nil
+	}
+	return store.SQLite(where), where, canHold("--data", where)
 }
 
 // newUnits is the cap on them, none for 0.

@@ -1,21 +1,18 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/sotto-dp/sotto/client/browser"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/api"
 	"github.com/sotto-dp/sotto/live/serve/helper"
-	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -75,19 +72,9 @@ func (c *serveCommand) help(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	where := "PostgreSQL"
-	if c.Database != "" {
-		if cfg.Store, err = store.Postgres(c.Database); err != nil {
-			return usagef("--database: %w", err)
-		}
-	} else {
-		if where, err = filepath.Abs(cmp.Or(c.Data, "sotto-helper")); err != nil {
-			return err
-		}
-		if err := canHold("--data", where); err != nil {
-			return err
-		}
-		cfg.Store = store.SQLite(where)
+	var where string
+	if cfg.Store, where, err = c.store("sotto-helper"); err != nil {
+		return err
 	}
 	l, at, err := c.listen(ctx, secure)
 	if err != nil {
