@@ -140,16 +140,10 @@ func growth(costs []sessionCost, gamma, delta float64) report.Figure {
 // rehearse plays a session with honest clients, of whom the first ⌊δn⌋ vanish after sharing keys,
 // and tells the server's time from the clients'.
 func rehearse(ctx context.Context, n int, mode secagg.Mode, gamma, delta float64) (out sessionCost, err error) {
-	id, err := secagg.NewID(nil)
+	session, err := benchSession(n, mode, gamma, delta)
 	if err != nil {
 		return out, err
 	}
-	session := secagg.Session{ID: id, Experiment: "bench", Grid: 1, Length: 1, Enrolled: n, NMin: 1,
-		Noise: "none", Mode: mode, Gamma: gamma, Delta: delta}
-	if err := session.Validate(); err != nil {
-		return out, err
-	}
-	session.NMin = min(session.Corrupt()+2, n)
 	now := time.Unix(0, 0)
 	clock := func() time.Time { return now } // rounds close when all have spoken, or when it leaps
 	_, serverKey, err := ed25519.GenerateKey(rand.Reader)
@@ -244,4 +238,19 @@ func rehearse(ctx context.Context, n int, mode secagg.Mode, gamma, delta float64
 	out.ClientMS = float64(atClients.Microseconds()) / 1000 / float64(n)
 	out.Up, out.Down = out.Up/n, out.Down/n
 	return out, nil
+}
+
+// benchSession is one that may begin with as few clients as its graph allows.
+func benchSession(n int, mode secagg.Mode, gamma, delta float64) (secagg.Session, error) {
+	id, err := secagg.NewID(nil)
+	if err != nil {
+		return secagg.Session{}, err
+	}
+	session := secagg.Session{ID: id, Experiment: "bench", Grid: 1, Length: 1, Enrolled: n, NMin: 1,
+		Noise: "none", Mode: mode, Gamma: gamma, Delta: delta}
+	if err := session.Validate(); err != nil {
+		return secagg.Session{}, err
+	}
+	session.NMin = min(session.Corrupt()+2, n)
+	return session, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/sim"
 )
 
@@ -208,10 +209,7 @@ func (c *chooseCommand) late(lo, hi float64) (sim.DelayLaw, error) {
 		}
 		d.Window = int(n)
 	}
-	if lo == 0 && hi == 0 {
-		hi = 1
-	}
-	if field, err := d.Check(lo, hi); err != nil {
+	if field, err := d.Check(release.Range(lo, hi)); err != nil {
 		if field == "law" || field == "mean" {
 			return d, fmt.Errorf("--delay: %s %w", field, err)
 		}
@@ -410,17 +408,24 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 		_, err := io.WriteString(out, b.String())
 		return err
 	}
+	recommend(&b, a)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// recommend says what to use, and what is as good.
+func recommend(b *strings.Builder, a *choose.Answer) {
 	use := a.Use()
-	fmt.Fprintf(&b, "\nuse %s: mean regret %s ± %s", use.Policy, words.Short(use.Mean), words.Short(use.Half))
+	fmt.Fprintf(b, "\nuse %s: mean regret %s ± %s", use.Policy, words.Short(use.Mean), words.Short(use.Half))
 	if a.Risk > 0 {
-		fmt.Fprintf(&b, ", %s ± %s in the worst %.4g %% of runs", words.Short(use.Worst),
+		fmt.Fprintf(b, ", %s ± %s in the worst %.4g %% of runs", words.Short(use.Worst),
 			words.Short(use.WorstHalf), 100*(1-a.Risk))
 	}
 	if worse := a.Against(choose.Better); len(worse) > 0 && a.ByRisk {
-		fmt.Fprintf(&b, "; %s, the best of those that are worse there, has %s", worse[0].Policy,
+		fmt.Fprintf(b, "; %s, the best of those that are worse there, has %s", worse[0].Policy,
 			words.Short(worse[0].Worst))
 	} else if len(worse) > 0 && use.Mean > 0 {
-		fmt.Fprintf(&b, "; %s, the best of those that are worse, has %.2f times as much",
+		fmt.Fprintf(b, "; %s, the best of those that are worse, has %.2f times as much",
 			worse[0].Policy, worse[0].Ratio)
 	}
 	for _, peers := range []struct {
@@ -429,19 +434,17 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	}{{"as good: ", a.Against(choose.Tie)}, {"not shown to be worse: ", a.Against(choose.Unsettled)}} {
 		for i, r := range peers.rows {
 			if i == 0 {
-				fmt.Fprint(&b, "; ", peers.how)
+				fmt.Fprint(b, "; ", peers.how)
 			} else {
-				fmt.Fprint(&b, ", ")
+				fmt.Fprint(b, ", ")
 			}
-			fmt.Fprint(&b, r.Policy)
+			fmt.Fprint(b, r.Policy)
 		}
 	}
 	if r, ok := a.Anytime(); ok && !use.Anytime {
-		fmt.Fprintf(&b, "; where T is not known: %s", r.Policy)
+		fmt.Fprintf(b, "; where T is not known: %s", r.Policy)
 	}
-	fmt.Fprintln(&b)
-	_, err := io.WriteString(out, b.String())
-	return err
+	fmt.Fprintln(b)
 }
 
 // repeat is the command that plays the first policy's runs again: with flags where they can say it,

@@ -458,36 +458,7 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 	}
 	capped := 0
 	if runs == 1 {
-		var o trial.Outcome
-		err := c.transcribe(false, publicFile, func(w io.Writer) (privacy.Loss, error) {
-			var err error
-			o, err = sm.Play(ctx, 0, w)
-			return privacy.Loss{}, err
-		})
-		if err != nil {
-			return stopped(err)
-		}
-		if o.Answer >= 0 {
-			text += "; the answer is right"
-			if o.Wrong {
-				text = strings.TrimSuffix(text, "right") + "wrong"
-			}
-		} else {
-			capped = 1
-		}
-		r := trial.Result{Answer: o.Answer, Tau: o.Tau, Plays: o.Plays, Batches: o.Batches,
-			Releases: o.Releases, Means: o.Means, Loss: o.Loss}
-		if c.JSON {
-			out := trialOf(rule, names, means, r, lo, hi)
-			out.Simulated = &worldJSON{Means: means}
-			if right := !o.Wrong; o.Answer >= 0 {
-				out.Simulated.Right = &right
-			}
-			err = printJSON(s, out)
-		} else {
-			err = printTrial(s.out, rule, names, "arms\t"+text, means, r, lo, hi)
-		}
-		if err != nil {
+		if capped, err = c.once(ctx, s, sm, text, means, names); err != nil {
 			return err
 		}
 	} else {
@@ -515,6 +486,42 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 			what, sm.Cap, trial.ErrUnfinished)
 	}
 	return nil
+}
+
+// once plays one run, and says what came of it and whether it reached the cap.
+func (c *identifyCommand) once(ctx context.Context, s streams, sm trial.Simulation, text string,
+	means []float64, names []string) (capped int, err error) {
+	rule, lo, hi := sm.Rule, sm.Lo, sm.Hi
+	var o trial.Outcome
+	err = c.transcribe(false, publicFile, func(w io.Writer) (privacy.Loss, error) {
+		var err error
+		o, err = sm.Play(ctx, 0, w)
+		return privacy.Loss{}, err
+	})
+	if err != nil {
+		return 0, stopped(err)
+	}
+	if o.Answer >= 0 {
+		text += "; the answer is right"
+		if o.Wrong {
+			text = strings.TrimSuffix(text, "right") + "wrong"
+		}
+	} else {
+		capped = 1
+	}
+	r := trial.Result{Answer: o.Answer, Tau: o.Tau, Plays: o.Plays, Batches: o.Batches,
+		Releases: o.Releases, Means: o.Means, Loss: o.Loss}
+	if c.JSON {
+		out := trialOf(rule, names, means, r, lo, hi)
+		out.Simulated = &worldJSON{Means: means}
+		if right := !o.Wrong; o.Answer >= 0 {
+			out.Simulated.Right = &right
+		}
+		err = printJSON(s, out)
+	} else {
+		err = printTrial(s.out, rule, names, "arms\t"+text, means, r, lo, hi)
+	}
+	return capped, err
 }
 
 // best are the numbers of the arms with the largest mean.

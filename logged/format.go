@@ -153,31 +153,9 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 	if err != nil {
 		return fail(err)
 	}
-	var arm, reward, user int
-	column := func(name, usual string) (int, error) {
-		at, err := t.Column(cmp.Or(name, usual))
-		if err != nil && name == "" && len(t.columns) > 1 {
-			err = fmt.Errorf("%w; another name is given by --%s-column, in an experiment "+
-				"%[2]s_column", err, usual)
-		}
-		return at, err
-	}
-	if reward, err = column(f.Reward, "reward"); err != nil {
+	arm, reward, user, err := f.columns(t, arms)
+	if err != nil {
 		return fail(err)
-	}
-	if arms {
-		if arm, err = column(f.Arm, "arm"); err != nil {
-			return fail(err)
-		}
-	}
-	if f.User != "" {
-		if user, err = t.Column(f.User); err != nil {
-			return fail(err)
-		}
-	}
-	if arms && arm == reward || f.User != "" && (user == reward || arms && user == arm) {
-		return fail(errors.New("one column has two uses: arms, rewards and persons must be in " +
-			"columns of their own"))
 	}
 
 	var (
@@ -268,6 +246,36 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		s.Names = append(s.Names, names[a])
 	}
 	return s, order, key, nil
+}
+
+// columns are where arms, if there are any, rewards and persons are.
+func (f Format) columns(t *Table, arms bool) (arm, reward, user int, err error) {
+	column := func(name, usual string) (int, error) {
+		at, err := t.Column(cmp.Or(name, usual))
+		if err != nil && name == "" && len(t.columns) > 1 {
+			err = fmt.Errorf("%w; another name is given by --%s-column, in an experiment "+
+				"%[2]s_column", err, usual)
+		}
+		return at, err
+	}
+	if reward, err = column(f.Reward, "reward"); err != nil {
+		return 0, 0, 0, err
+	}
+	if arms {
+		if arm, err = column(f.Arm, "arm"); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	if f.User != "" {
+		if user, err = t.Column(f.User); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	if arms && arm == reward || f.User != "" && (user == reward || arms && user == arm) {
+		return 0, 0, 0, errors.New("one column has two uses: arms, rewards and persons must be in " +
+			"columns of their own")
+	}
+	return arm, reward, user, nil
 }
 
 // alike are the lines of an earlier arm and of this one if their names differ in capitals alone.

@@ -86,26 +86,7 @@ func (f Figure) place(in frame) (*layout, error) {
 		l.note = wrap(Clean(f.Note), (l.width-2*margin)/noteSize, 4*lines)
 	}
 
-	var xs, ys []float64
-	empty := make([]bool, len(f.Series))
-	for k, s := range f.Series {
-		empty[k] = true
-		for i := range s.X {
-			if !drawable(s.X[i], f.LogX) || !drawable(s.Mean[i], f.LogY) {
-				continue
-			}
-			empty[k] = false
-			xs, ys = append(xs, s.X[i]), append(ys, s.Mean[i])
-			if len(s.Lo) > 0 {
-				// A lower end near zero must not stretch a logarithmic axis by decades; the band
-				// is cut at its end.
-				if !f.LogY || s.Lo[i] > s.Mean[i]/3 {
-					ys = append(ys, s.Lo[i])
-				}
-				ys = append(ys, s.Hi[i])
-			}
-		}
-	}
+	xs, ys, empty := f.extent()
 	l.x, l.y = newAxis(xs, f.LogX, 0), newAxis(ys, f.LogY, 0.04)
 	if f.Whole && len(xs) > 0 {
 		l.x = axis{lo: math.Round(slices.Min(xs)) - 0.5, hi: math.Round(slices.Max(xs)) + 0.5}
@@ -198,6 +179,30 @@ func (f Figure) place(in frame) (*layout, error) {
 	}
 	spread(l.labels, l.top-labelHeight/2, l.bottom+labelHeight/2)
 	return l, nil
+}
+
+// extent is all that axes have to show, and which series have nothing.
+func (f Figure) extent() (xs, ys []float64, empty []bool) {
+	empty = make([]bool, len(f.Series))
+	for k, s := range f.Series {
+		empty[k] = true
+		for i := range s.X {
+			if !drawable(s.X[i], f.LogX) || !drawable(s.Mean[i], f.LogY) {
+				continue
+			}
+			empty[k] = false
+			xs, ys = append(xs, s.X[i]), append(ys, s.Mean[i])
+			if len(s.Lo) > 0 {
+				// A lower end near zero must not stretch a logarithmic axis by decades; the band
+				// is cut at its end.
+				if !f.LogY || s.Lo[i] > s.Mean[i]/3 {
+					ys = append(ys, s.Lo[i])
+				}
+				ys = append(ys, s.Hi[i])
+			}
+		}
+	}
+	return xs, ys, empty
 }
 
 // point is where the i-th mean of a series is drawn, if it can be.

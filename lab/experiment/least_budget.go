@@ -158,7 +158,15 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 		return fail("without privacy the mean regret is %v: there is no share of it to compare with",
 			s.answer.Free)
 	}
-	a := &s.answer
+	if err := s.search(ctx); err != nil {
+		return nil, err
+	}
+	return &s.answer, s.bounds()
+}
+
+// search looks for the least budget and for the ends of its interval.
+func (s *budgetSearch) search(ctx context.Context) error {
+	a, grid := &s.answer, s.answer.Grid
 	// The first of the grid, from lo to its end, where the condition holds, if it holds from
 	// somewhere on; len(grid) if nowhere.
 	first := func(lo, hi int, holds func(BudgetProbe) bool) (int, error) {
@@ -176,21 +184,21 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 		}
 		return lo, nil
 	}
-	at, err := first(0, len(grid), func(p BudgetProbe) bool { return p.Ratio < q.More })
+	at, err := first(0, len(grid), func(p BudgetProbe) bool { return p.Ratio < s.More })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	low, err := first(0, at, func(p BudgetProbe) bool { return !p.Greater })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	high, err := first(at, len(grid), func(p BudgetProbe) bool { return p.Less })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, i := range []int{0, len(grid) - 1} {
 		if _, err := s.probe(ctx, i); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	a.Falls = true
@@ -209,7 +217,7 @@ func (q BudgetSearch) Run(ctx context.Context) (*BudgetAnswer, error) {
 	if high < len(grid) {
 		a.High = grid[high]
 	}
-	return a, s.bounds()
+	return nil
 }
 
 type budgetSearch struct {

@@ -362,30 +362,8 @@ func (p *Plan) policies() ([]choice, error) {
 				return nil, s.fail("budgets", "is missing: policy %s is private and takes %s",
 					entry.Name, strings.Join(entry.Budgets, " | "))
 			}
-			var skipped []string
-			var why error
-			for _, b := range budgets {
-				err := entry.Meets(b)
-				if err == nil {
-					err = c.trust.meets(b)
-				}
-				if err != nil {
-					skipped, why = append(skipped, b.String()), err
-					continue
-				}
-				c.budgets = append(c.budgets, b)
-			}
-			if len(c.budgets) == 0 {
-				return nil, s.src.Wrap(at, fmt.Errorf("meets none of the budgets: %w", why))
-			}
-			if len(skipped) > 0 {
-				if errors.Is(why, errTrust) {
-					p.warn("policy %s under trust %s is not played at %s: %v", entry.Name,
-						c.trust.label(), strings.Join(skipped, ", nor at "), why)
-				} else {
-					skips.add(entry.Name, strings.Join(skipped, ", nor at "),
-						strings.Join(entry.Budgets, " | "))
-				}
+			if err := p.afford(&c, at, budgets, &skips); err != nil {
+				return nil, err
 			}
 		}
 		out = append(out, c)
@@ -395,6 +373,36 @@ func (p *Plan) policies() ([]choice, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// afford picks the budgets that a policy meets, and warns of the others.
+func (p *Plan) afford(c *choice, at string, budgets []privacy.Budget, skips *skips) error {
+	var skipped []string
+	var why error
+	for _, b := range budgets {
+		err := c.entry.Meets(b)
+		if err == nil {
+			err = c.trust.meets(b)
+		}
+		if err != nil {
+			skipped, why = append(skipped, b.String()), err
+			continue
+		}
+		c.budgets = append(c.budgets, b)
+	}
+	if len(c.budgets) == 0 {
+		return p.Spec.src.Wrap(at, fmt.Errorf("meets none of the budgets: %w", why))
+	}
+	if len(skipped) > 0 {
+		if errors.Is(why, errTrust) {
+			p.warn("policy %s under trust %s is not played at %s: %v", c.entry.Name,
+				c.trust.label(), strings.Join(skipped, ", nor at "), why)
+		} else {
+			skips.add(c.entry.Name, strings.Join(skipped, ", nor at "),
+				strings.Join(c.entry.Budgets, " | "))
+		}
+	}
+	return nil
 }
 
 func sorted(params catalog.Params) []string {
