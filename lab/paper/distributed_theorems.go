@@ -55,6 +55,22 @@ func renyi(log []float64, g int, alpha float64) float64 {
 	return (most + math.Log(sum)) / (alpha - 1)
 }
 
+// sumOf is the law of the sum of n draws from one on −most to most, cut to the same values. n is a
+// power of two.
+func sumOf(law []float64, n int) []float64 {
+	most := len(law) / 2
+	for ; n > 1; n /= 2 {
+		next := make([]float64, len(law))
+		for i := range next {
+			for j := max(0, i-most); j <= min(2*most, i+most); j++ {
+				next[i] += law[j] * law[i-j+most]
+			}
+		}
+		law = next
+	}
+	return law
+}
+
 // gaussianSumLaw has log P(ΣX_i = k), k ≥ 0, of n discrete Gaussians of a variance each, n a power
 // of two. Supports end at ±most.
 func gaussianSumLaw(variance float64, n, most int) []float64 {
@@ -68,15 +84,7 @@ func gaussianSumLaw(variance float64, n, most int) []float64 {
 	for i := range law {
 		law[i] /= sum
 	}
-	for ; n > 1; n /= 2 {
-		next := make([]float64, len(law))
-		for i := range next {
-			for j := max(0, i-most); j <= min(2*most, i+most); j++ {
-				next[i] += law[j] * law[i-j+most]
-			}
-		}
-		law = next
-	}
+	law = sumOf(law, n)
 	log := make([]float64, most+1)
 	for k := range log {
 		log[k] = math.Log(law[most+k])
@@ -100,15 +108,7 @@ func polyaSum(b float64, n int) float64 {
 			law[i] += polya[x] * polya[x-(i-most)]
 		}
 	}
-	for ; n > 1; n /= 2 {
-		next := make([]float64, len(law))
-		for i := range next {
-			for j := max(0, i-most); j <= min(2*most, i+most); j++ {
-				next[i] += law[j] * law[i-j+most]
-			}
-		}
-		law = next
-	}
+	law = sumOf(law, n)
 	apart := 0.0
 	for k := range int(12 * b) {
 		want := (1 - beta) / (1 + beta) * math.Pow(beta, float64(k))

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sotto-dp/sotto/internal/report"
 )
 
 // WriteMarkdown writes a summary of two pages of all figures in the directory, as
@@ -24,12 +26,12 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 	line("# The sources, played again\n")
 	line("Five [sources](sources.md) on private bandits and on tracing attacks were read, " +
 		"implemented and played again:")
-	line("%s on %s, in %s by Sotto %s.", plural(claimCount(r.All), "claim"),
-		plural(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
+	line("%s on %s, in %s by Sotto %s.", report.Several(claimCount(r.All), "claim"),
+		report.Several(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
 	line("`%s` makes a site with a page a source and a page a figure, with every",
 		command(r.Preset, data, r.ids()...))
 	line("setting, seed and number; [claims.csv](claims.csv) has all entries. %s were played: a "+
-		"run is one policy, or one rule, on one world.\n", plural(int(runs), "run"))
+		"run is one policy, or one rule, on one world.\n", report.Several(int(runs), "run"))
 	if len(r.Left) > 0 {
 		line("**Not finished: %s are left.**\n", markdown(strings.Join(r.Left, ", ")))
 	}
@@ -46,27 +48,16 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 	for _, v := range present(r.All) {
 		row := fmt.Sprintf("| %s | %s |", marked(v), v.Means())
 		for _, g := range append(groups, r.All) {
-			n := 0
-			for i := range g {
-				n += g[i].Count(v)
-			}
-			row += fmt.Sprintf(" %d |", n)
+			row += fmt.Sprintf(" %d |", countOf(v, g...))
 		}
 		line("%s", row)
 	}
 
 	line("\n## What stands\n")
 	for _, g := range groups {
-		good, of := 0, claimCount(g)
-		for i := range g {
-			good += g[i].Count(Reproduces) + g[i].Count(NotContradicted)
-		}
-		untested := 0
-		for i := range g {
-			untested += g[i].Count(NotTested)
-		}
 		text := fmt.Sprintf("- **%s**: %d of %d claims reproduce or are not contradicted%s.",
-			workOf(g[0].Source).Key, good, of, leftOpen(untested))
+			workOf(g[0].Source).Key, countOf(Reproduces, g...)+countOf(NotContradicted, g...),
+			claimCount(g), leftOpen(countOf(NotTested, g...)))
 		for _, id := range strengths() {
 			if o := find(g, id); o != nil && (o.Verdict == Reproduces || o.Verdict == NotContradicted) {
 				text += " " + markdown(o.Text)
@@ -152,9 +143,9 @@ func source(all []Result, claim string) string {
 
 // claimCount is how many claims of sources there are.
 func claimCount(all []Result) int {
-	n := 0
+	n := -countOf(OurFinding, all...)
 	for i := range all {
-		n += len(all[i].Outcomes) - all[i].Count(OurFinding)
+		n += len(all[i].Outcomes)
 	}
 	return n
 }

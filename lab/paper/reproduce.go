@@ -128,10 +128,11 @@ type Reproduction struct {
 }
 
 // Count is how many claims have a verdict.
-func (r *Reproduction) Count(v Verdict) int {
-	n := 0
-	for i := range r.Results {
-		n += r.Results[i].Count(v)
+func (r *Reproduction) Count(v Verdict) int { return countOf(v, r.Results...) }
+
+func countOf(v Verdict, results ...Result) (n int) {
+	for i := range results {
+		n += results[i].Count(v)
 	}
 	return n
 }
@@ -621,7 +622,7 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 
 func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
 	s *Setting) (*experiment.Results, error) {
-	spec, err := experiment.Read(filepath.Join(p.o.Out, "settings", filepath.FromSlash(x.File)))
+	spec, err := experiment.Reader{}.Read(filepath.Join(p.o.Out, "settings", filepath.FromSlash(x.File)))
 	if err != nil {
 		return nil, err
 	}

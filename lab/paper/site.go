@@ -63,12 +63,8 @@ type count struct {
 func counts(results ...Result) []count {
 	var out []count
 	for _, v := range Verdicts() {
-		c := count{Class: v.class(), Word: string(v), Means: v.Means()}
-		for i := range results {
-			c.N += results[i].Count(v)
-		}
-		if c.N > 0 {
-			out = append(out, c)
+		if n := countOf(v, results...); n > 0 {
+			out = append(out, count{v.class(), string(v), v.Means(), n})
 		}
 	}
 	return out
@@ -119,7 +115,7 @@ func numbersText(f Finding) string {
 		text += fmt.Sprintf(", %g %% interval %s", 100*Level, interval)
 	}
 	if f.Runs > 0 {
-		text += ", " + plural(f.Runs, "run")
+		text += ", " + report.Several(f.Runs, "run")
 	}
 	return text
 }
@@ -159,15 +155,6 @@ func short(x float64) string {
 	return strings.ReplaceAll(text, "-", "−")
 }
 
-func whole(n int) string { return words.Whole(n) }
-
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return whole(n) + " " + thing + "s"
-}
-
 // took writes seconds.
 func took(seconds float64) string {
 	if seconds < 60 {
@@ -192,7 +179,7 @@ func rate(t Time, runs float64) string {
 	if runs == 0 || !(t.Playing > 0) {
 		return ""
 	}
-	return fmt.Sprintf("%s in %s of playing, %s a second", whole(int(runs)), took(t.Playing),
+	return fmt.Sprintf("%s in %s of playing, %s a second", report.Whole(int(runs)), took(t.Playing),
 		short(math.Round(runs/t.Playing)))
 }
 
@@ -286,11 +273,7 @@ func (r *Reproduction) pages() ([]page, error) {
 	for _, v := range present(r.All) {
 		row := verdictRow{Verdict: string(v), Class: v.class(), Means: v.Means(), Columns: len(groups) + 2}
 		for _, g := range append(slices.Clone(groups), r.All) {
-			n := 0
-			for i := range g {
-				n += g[i].Count(v)
-			}
-			row.N = append(row.N, n)
+			row.N = append(row.N, countOf(v, g...))
 		}
 		index.Verdicts = append(index.Verdicts, row)
 	}
@@ -412,8 +395,8 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 	}
 	var seeds []string
 	for _, s := range r.Settings {
-		view.Settings = append(view.Settings, setting{s.Name, s.File, s.YAML, whole(s.Runs),
-			whole(s.Horizon), s.Seed, s.Played})
+		view.Settings = append(view.Settings, setting{s.Name, s.File, s.YAML, report.Whole(s.Runs),
+			report.Whole(s.Horizon), s.Seed, s.Played})
 		if !s.Played {
 			continue
 		}

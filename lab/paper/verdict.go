@@ -1,6 +1,7 @@
 package paper
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -99,19 +100,13 @@ func (c *Claim) checkMeaning() error {
 
 // verdict is what a finding means for the claim.
 func (c *Claim) verdict(e *Evidence, f Finding) (Verdict, error) {
-	or := func(v, otherwise Verdict) Verdict {
-		if v == "" {
-			return otherwise
-		}
-		return v
-	}
 	switch {
 	case c.Own:
 		return OurFinding, nil
 	case f.Answer == Undecided:
 		return NotTested, nil
 	case f.Answer == Holds:
-		return or(c.IfHolds, Reproduces), nil
+		return cmp.Or(c.IfHolds, Reproduces), nil
 	}
 	for _, beside := range []struct {
 		check Check
@@ -130,7 +125,7 @@ func (c *Claim) verdict(e *Evidence, f Finding) (Verdict, error) {
 			return beside.says, nil
 		}
 	}
-	return or(c.IfFails, NotReproduced), nil
+	return cmp.Or(c.IfFails, NotReproduced), nil
 }
 
 // decide is a claim's check and what comes of it. A panic in it is its error: one slip in a check
