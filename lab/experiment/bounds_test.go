@@ -28,7 +28,7 @@ budgets: [{epsilon: 0.1}, {rho: 1}]
 
 func bounded(t *testing.T, spec string) *experiment.Plan {
 	t.Helper()
-	s, err := experiment.Parse("bounded.yaml", []byte(spec))
+	s, err := experiment.Reader{}.Parse("bounded.yaml", []byte(spec))
 	if err != nil {
 		t.Fatal(err)
 	}

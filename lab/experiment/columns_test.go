@@ -19,7 +19,7 @@ policies: [ucb]
 func TestLogColumns(t *testing.T) {
 	resolve := func(text string) *experiment.Plan {
 		t.Helper()
-		spec, err := experiment.Parse("testdata/visits.yaml", []byte(text))
+		spec, err := experiment.Reader{}.Parse("testdata/visits.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ budgets: [{epsilon: 1}]
 func delayed(t *testing.T, delay string) *experiment.Plan {
 	t.Helper()
 	text := strings.Replace(late, "DELAY", delay, 1)
-	spec, err := experiment.Parse("late.yaml", []byte(text))
+	spec, err := experiment.Reader{}.Parse("late.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestDelayForms(t *testing.T) {
 		if got := string(y); normal == "" && strings.Contains(got, "delay") || !strings.Contains(got, normal) {
 			t.Errorf("%s has the normal form\n%s", delay, got)
 		}
-		again, err := experiment.Parse("again.yaml", y)
+		again, err := experiment.Reader{}.Parse("again.yaml", y)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +177,7 @@ func TestDelayRefused(t *testing.T) {
 		if strings.Contains(text, "policies") {
 			file = strings.Replace(file, "policies: [dp-klucb, adap-klucb]\n", "", 1)
 		}
-		spec, err := experiment.Parse("late.yaml", []byte(file))
+		spec, err := experiment.Reader{}.Parse("late.yaml", []byte(file))
 		if err == nil {
 			_, err = spec.Resolve()
 		}
@@ -192,7 +192,7 @@ func TestDelayRefused(t *testing.T) {
 func TestDelayIdentifies(t *testing.T) {
 	run := func(delay string) experiment.CellResult {
 		t.Helper()
-		spec, err := experiment.Parse("late.yaml", []byte("name: late\nkind: identify\nrisk: 0.1\ncap: 1e6\n"+
+		spec, err := experiment.Reader{}.Parse("late.yaml", []byte("name: late\nkind: identify\nrisk: 0.1\ncap: 1e6\n"+
 			"runs: 5\n"+delay+"\ninstances: [{name: two, bernoulli: [0.8, 0.3]}]\npolicies: [adap-tt]\n"+
 			"budgets: [{epsilon: 1}]\n"))
 		if err != nil {

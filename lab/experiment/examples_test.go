@@ -76,7 +76,7 @@ func TestExamples(t *testing.T) {
 // The quickstart is what docs/experiments.md shows, to the letter.
 func TestQuickstart(t *testing.T) {
 	const file = "../../examples/quickstart.yaml"
-	spec, err := experiment.Read(file)
+	spec, err := experiment.Reader{}.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestPriceFigures(t *testing.T) {
 		{"price-linear", "1e7", "100", 1000, "rho=0.1", 1_000_000, true},
 		{"price-contextual", "1e4", "30", 300, "rho=1", 10_000, false},
 	} {
-		spec, err := experiment.Read("../../examples/" + c.file + ".yaml")
+		spec, err := experiment.Reader{}.Read("../../examples/" + c.file + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -127,7 +127,7 @@ func TestIdentifyErrors(t *testing.T) {
 			t.Fatalf("%s: %q is not in the experiment once", c.name, c.from)
 		}
 		text := strings.Replace(goodIdentify, c.from, c.to, 1)
-		spec, err := experiment.Parse("testdata/bad.yaml", []byte(text))
+		spec, err := experiment.Reader{}.Parse("testdata/bad.yaml", []byte(text))
 		if err == nil {
 			_, err = spec.Resolve()
 		}
@@ -194,7 +194,7 @@ budgets: [{epsilon: 1}, {epsilon: 0.1}, none]
 `
 
 func TestFullIdentify(t *testing.T) {
-	spec, err := experiment.Parse("testdata/full.yaml", []byte(fullIdentify))
+	spec, err := experiment.Reader{}.Parse("testdata/full.yaml", []byte(fullIdentify))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestFullIdentify(t *testing.T) {
 		if err := s.Validate(value(t, string(text))); err != nil {
 			t.Errorf("the schema refuses the normal form: %v", err)
 		}
-		again, err := experiment.Parse("testdata/again.yaml", text)
+		again, err := experiment.Reader{}.Parse("testdata/again.yaml", text)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}

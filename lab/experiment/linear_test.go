@@ -135,7 +135,7 @@ func TestLinearErrors(t *testing.T) {
 			t.Fatalf("%s: %q is not in the experiment once", name, from)
 		}
 		text := strings.Replace(good, from, to, 1)
-		spec, err := experiment.Parse("testdata/bad.yaml", []byte(text))
+		spec, err := experiment.Reader{}.Parse("testdata/bad.yaml", []byte(text))
 		if err == nil {
 			_, err = spec.Resolve()
 		}
@@ -215,7 +215,7 @@ budgets: [{rho: 0.1}, {epsilon: 1}, {epsilon: 1, delta: 1e-6}, none]
 func TestFullLinear(t *testing.T) {
 	for name, text := range map[string]string{"full-linear.txt": fullLinear,
 		"full-contextual.txt": fullContextual} {
-		spec, err := experiment.Parse("testdata/full.yaml", []byte(text))
+		spec, err := experiment.Reader{}.Parse("testdata/full.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +245,7 @@ func TestFullLinear(t *testing.T) {
 				"0.000000000001").Replace(string(text)))); err != nil {
 				t.Errorf("%s: the schema refuses the normal form: %v", name, err)
 			}
-			again, err := experiment.Parse("testdata/again.yaml", text)
+			again, err := experiment.Reader{}.Parse("testdata/again.yaml", text)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
@@ -400,7 +400,7 @@ func TestLinearSourceFromAProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := experiment.Parse("manifest.json", r.Manifest.Spec)
+		again, err := experiment.Reader{}.Parse("manifest.json", r.Manifest.Spec)
 		if err != nil {
 			t.Fatal(err)
 		}

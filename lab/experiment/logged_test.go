@@ -26,7 +26,7 @@ func logged(t *testing.T, rewards string) *experiment.Spec {
 			t.Fatal(err)
 		}
 	}
-	s, err := experiment.Read(filepath.Join(dir, "e.yaml"))
+	s, err := experiment.Reader{}.Read(filepath.Join(dir, "e.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

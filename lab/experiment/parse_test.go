@@ -191,7 +191,7 @@ func TestErrors(t *testing.T) {
 		if text == good {
 			t.Fatalf("%s: nothing was changed", c.name)
 		}
-		spec, err := experiment.Parse("testdata/bad.yaml", []byte(text))
+		spec, err := experiment.Reader{}.Parse("testdata/bad.yaml", []byte(text))
 		if err == nil {
 			_, err = spec.Resolve()
 		}
@@ -303,7 +303,7 @@ budgets:
 `
 
 func TestFull(t *testing.T) {
-	spec, err := experiment.Parse("testdata/full.yaml", []byte(full))
+	spec, err := experiment.Reader{}.Parse("testdata/full.yaml", []byte(full))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range [][]byte{y, j} {
-		again, err := experiment.Parse("testdata/again.yaml", text)
+		again, err := experiment.Reader{}.Parse("testdata/again.yaml", text)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -347,7 +347,7 @@ func TestFull(t *testing.T) {
 }
 
 func TestOverride(t *testing.T) {
-	spec, err := experiment.Parse("x.yaml", []byte(good))
+	spec, err := experiment.Reader{}.Parse("x.yaml", []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +396,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(strings.Replace(goodIdentify, c.from, c.to, 1))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		spec, err := experiment.Parse("testdata/x.yaml", []byte(text))
+		spec, err := experiment.Reader{}.Parse("testdata/x.yaml", []byte(text))
 		if err != nil {
 			if !errors.Is(err, keyed.ErrSpec) {
 				t.Fatalf("%T: %v", err, err)
@@ -425,7 +425,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := experiment.Parse("testdata/x.yaml", y)
+		again, err := experiment.Reader{}.Parse("testdata/x.yaml", y)
 		if err != nil {
 			t.Fatalf("normal form: %v\n%s", err, y)
 		}

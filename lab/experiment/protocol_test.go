@@ -9,7 +9,7 @@ import (
 
 // Under every protocol users draw the same noise, so the same arms are played.
 func TestProtocolsPlayAlike(t *testing.T) {
-	spec, err := experiment.Parse("protocols.yaml", []byte(`
+	spec, err := experiment.Reader{}.Parse("protocols.yaml", []byte(`
 name: protocols
 horizon: 150
 runs: 2

@@ -28,7 +28,7 @@ func published(t *testing.T) []string {
 func TestPublishedHashes(t *testing.T) {
 	var out strings.Builder
 	for _, file := range published(t) {
-		spec, err := experiment.Read(file)
+		spec, err := experiment.Reader{}.Read(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func unitsOf(t *testing.T, dir string) string {
 // shortened is an example with three short runs a cell.
 func shortened(t *testing.T, file string) *experiment.Spec {
 	t.Helper()
-	spec, err := experiment.Read(file)
+	spec, err := experiment.Reader{}.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}

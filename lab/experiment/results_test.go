@@ -273,7 +273,7 @@ func TestManifest(t *testing.T) {
 		}
 	}
 	// The manifest's spec is the experiment.
-	again, err := experiment.Parse("manifest.json", m.Spec)
+	again, err := experiment.Reader{}.Parse("manifest.json", m.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -513,7 +513,7 @@ func TestSourceFromAProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := experiment.Parse("manifest.json", r.Manifest.Spec)
+	again, err := experiment.Reader{}.Parse("manifest.json", r.Manifest.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ budgets: [{epsilon: 1}, {rho: 0.1}, none]
 
 func parse(t testing.TB, text string) *experiment.Spec {
 	t.Helper()
-	s, err := experiment.Parse("test.yaml", []byte(text))
+	s, err := experiment.Reader{}.Parse("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

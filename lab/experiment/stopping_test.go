@@ -31,7 +31,7 @@ budgets: [{epsilon: 1}, none]
 
 // A cell's runs are those of a study of the same rule, law, seed and cap, one by one.
 func TestStoppingIsTheStudy(t *testing.T) {
-	spec, err := experiment.Parse("stop.yaml", []byte(goodStopping))
+	spec, err := experiment.Reader{}.Parse("stop.yaml", []byte(goodStopping))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestStoppingIsTheStudy(t *testing.T) {
 		t.Errorf("%d rows without an error, want %d", null, unfinished)
 	}
 	// The normal form reads back as the same experiment.
-	back, err := experiment.Parse("manifest", r.Manifest.Spec)
+	back, err := experiment.Reader{}.Parse("manifest", r.Manifest.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestStoppingIsTheStudy(t *testing.T) {
 func TestKindRegretIsTheDefault(t *testing.T) {
 	var hashes []string
 	for _, text := range []string{good, "kind: regret\n" + good, "kind: arms\n" + good} {
-		spec, err := experiment.Parse("good.yaml", []byte(text))
+		spec, err := experiment.Reader{}.Parse("good.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestBadStopping(t *testing.T) {
 			t.Fatalf("%q is not in the experiment once", c.from)
 		}
 		text := strings.Replace(goodStopping, c.from, c.to, 1)
-		spec, err := experiment.Parse("stop.yaml", []byte(text))
+		spec, err := experiment.Reader{}.Parse("stop.yaml", []byte(text))
 		if err == nil {
 			_, err = spec.Resolve()
 		}

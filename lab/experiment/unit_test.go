@@ -128,7 +128,7 @@ checkpoints: 5
 // The disk is full after any number of files: one clear error, nothing half-written, and a resumed
 // run gives the same bytes.
 func TestDiskFull(t *testing.T) {
-	spec, err := Parse("tiny.yaml", []byte(tiny))
+	spec, err := Reader{}.Parse("tiny.yaml", []byte(tiny))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestRealDiskFull(t *testing.T) {
 		t.Skipf("needs a small file system: %v", err)
 	}
 	defer unmount(mount)
-	spec, err := Parse("tiny.yaml", []byte(strings.Replace(tiny, "checkpoints: 5", "checkpoints: 100", 1)))
+	spec, err := Reader{}.Parse("tiny.yaml", []byte(strings.Replace(tiny, "checkpoints: 5", "checkpoints: 100", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestBlockSize(t *testing.T) {
 
 // Summaries are the same whether all checkpoints fit in memory or one.
 func TestSummariseInGroups(t *testing.T) {
-	spec, err := Parse("tiny.yaml", []byte(tiny))
+	spec, err := Reader{}.Parse("tiny.yaml", []byte(tiny))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,14 +13,8 @@ import (
 	"github.com/sotto-dp/sotto/internal/keyed"
 )
 
-// A Reader reads experiments whose policies are those of its catalog.
+// A Reader reads experiments whose policies are those of its catalog, Sotto's if that is empty.
 type Reader struct{ Catalog catalog.Catalog }
-
-// Read reads an experiment with the policies of Sotto, as Reader.Read does.
-func Read(path string) (*Spec, error) { return Reader{}.Read(path) }
-
-// Parse reads an experiment with the policies of Sotto, as Reader.Parse does.
-func Parse(file string, data []byte) (*Spec, error) { return Reader{}.Parse(file, data) }
 
 // Read reads an experiment from a file. Paths in it are relative to its directory.
 func (r Reader) Read(path string) (*Spec, error) {

@@ -34,7 +34,7 @@ func last(t *testing.T, link string) explore.Picture {
 // run plays the YAML of a picture as sotto run does.
 func run(t *testing.T, p explore.Picture) *experiment.Results {
 	t.Helper()
-	spec, err := experiment.Parse("copied.yaml", []byte(p.YAML))
+	spec, err := experiment.Reader{}.Parse("copied.yaml", []byte(p.YAML))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, p.YAML)
 	}
@@ -258,7 +258,7 @@ func FuzzLink(f *testing.F) {
 		}
 		r.Horizon, r.Points = min(r.Horizon, 2000), 3
 		if e, err := explore.New(catalog.Catalog{}, r, nil); err == nil {
-			if _, err := experiment.Parse("copied.yaml", []byte(e.YAML(4))); err != nil {
+			if _, err := (experiment.Reader{}).Parse("copied.yaml", []byte(e.YAML(4))); err != nil {
 				t.Fatalf("%v\n%s", err, e.YAML(4))
 			}
 			_ = e.Command(4)

@@ -27,7 +27,7 @@ func resolved(t *testing.T, f Figure, p Preset) map[string]*experiment.Plan {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec, err := experiment.Parse(filepath.Base(x.File), b)
+		spec, err := experiment.Reader{}.Parse(filepath.Base(x.File), b)
 		if err != nil {
 			t.Fatalf("%s: %v", x.File, err)
 		}

@@ -24,7 +24,7 @@ func TestPlayedSettings(t *testing.T) {
 	for _, f := range figures {
 		for _, x := range f.Experiments {
 			for _, quick := range []bool{false, true} {
-				spec, err := experiment.Read(filepath.Join("settings", x.File))
+				spec, err := experiment.Reader{}.Read(filepath.Join("settings", x.File))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -52,7 +52,7 @@ func tiny(t *testing.T, f Figure) *Evidence {
 	t.Helper()
 	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{}}
 	for _, x := range f.Experiments {
-		spec, err := experiment.Read(filepath.Join("settings", x.File))
+		spec, err := experiment.Reader{}.Read(filepath.Join("settings", x.File))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func settled(t *testing.T, f Figure) *Evidence {
 	e := &Evidence{Preset: Full, Experiments: map[string]*experiment.Results{},
 		Numbers: &Numbers{Values: map[string][]float64{}}}
 	for _, x := range f.Experiments {
-		spec, err := experiment.Read(filepath.Join("settings", x.File))
+		spec, err := experiment.Reader{}.Read(filepath.Join("settings", x.File))
 		if err != nil {
 			t.Fatal(err)
 		}
