@@ -7,7 +7,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/sotto-dp/sotto/client/browser"
@@ -96,15 +93,13 @@ func routes(x *decl.Experiment, leader, key string) (http.Handler, error) {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		slog.Error("the shop ends", "error", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("which experiment? go run ./examples/private DECLARATION")
 	}
@@ -124,16 +119,13 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:8081")
+	l, err := net.Listen("tcp", "127.0.0.1:8081")
 	if err != nil {
 		return err
 	}
 	fmt.Printf("the shop is at http://%s\n", l.Addr())
+	// It keeps nothing: an interrupt may end it as it is.
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return server.Serve(l)
 }
