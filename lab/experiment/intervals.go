@@ -301,14 +301,7 @@ func (r *Results) writeIntervals(w io.Writer) error {
 	m := r.Manifest
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		cell := []string{m.Name, c.Instance, c.Policy, c.Budget}
-		for _, name := range numberColumns() {
-			column := ""
-			if x := c.number(name); x != 0 {
-				column = keyed.Number(x)
-			}
-			cell = append(cell, column)
-		}
+		cell := c.columns(m.Name)
 		for _, a := range c.Intervals {
 			line := func(of string, truth float64, s Spread, held string) error {
 				share, lo, hi, err := s.Coverage()

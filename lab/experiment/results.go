@@ -331,14 +331,7 @@ func (r *Results) writeSummary(w io.Writer) error {
 	var row []string
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		cell := []string{m.Name, c.Instance, c.Policy, c.Budget}
-		for _, name := range numberColumns() {
-			column := ""
-			if x := c.number(name); x != 0 {
-				column = keyed.Number(x)
-			}
-			cell = append(cell, column)
-		}
+		cell := c.columns(m.Name)
 		if m.Delay != "" {
 			cell = append(cell, m.Delay)
 		}
@@ -365,6 +358,19 @@ func (r *Results) writeSummary(w io.Writer) error {
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// columns say which cell a row is of.
+func (c *CellResult) columns(experiment string) []string {
+	row := []string{experiment, c.Instance, c.Policy, c.Budget}
+	for _, name := range numberColumns() {
+		column := ""
+		if x := c.number(name); x != 0 {
+			column = keyed.Number(x)
+		}
+		row = append(row, column)
+	}
+	return row
 }
 
 // A RunRow is what every row of results.parquet begins with: which run of which cell, and when.
