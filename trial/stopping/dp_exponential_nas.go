@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// NewDPExponentialNAS returns DP exponential NAS, [Sajed 2019, Algorithm 8]: DP-NAS that asks after
+// newDPExponentialNAS returns DP exponential NAS, [Sajed 2019, Algorithm 8]: DP-NAS that asks after
 // t = 2, 4, 8, … samples only, so that question number k has h_t = R√((2/t)·log(16k²/β)) and
 // log(8k²/β) in c_t. It is an ε-DP (α,β)-rule [Sajed 2019, Corollary 4.1.2], and with probability
 // at least 1−β it stops within UpperBound samples [Sajed 2019, Theorem 4.1.3].
 //
 // alpha and beta are in (0,1); epsilon > 0, +Inf for none; r > 0 bounds the samples, in their unit.
-func NewDPExponentialNAS(alpha, beta, epsilon, r float64) (Rule, error) {
+func newDPExponentialNAS(alpha, beta, epsilon, r float64) (Rule, error) {
 	return newRule(kind{name: "dp-exp-nas", doubles: true, hoeffding: 16, query: 8, private: true},
 		alpha, beta, epsilon, r)
 }

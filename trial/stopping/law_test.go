@@ -68,7 +68,7 @@ func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
 			}
 		}
 		rule := newRuleOf(t, c.name, alpha, beta, math.Inf(1), c.r)
-		got, err := Simulate(context.Background(), rule, parse(t, c.law), 0,
+		got, err := simulate(context.Background(), rule, parse(t, c.law), 0,
 			ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2)))
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestConstantSamplesStopAtTheFirstQuestionAboveTheLevel(t *testing.T) {
 		}
 		// The cap is the last sample that it may take.
 		for limit, ends := range map[int]bool{first: true, first - 1: false} {
-			_, err := Simulate(context.Background(), rule, parse(t, c.law), limit,
+			_, err := simulate(context.Background(), rule, parse(t, c.law), limit,
 				ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2)))
 			var unfinished *UnfinishedError
 			if ends != (err == nil) || !ends && !(errors.As(err, &unfinished) && unfinished.Capped) {
@@ -142,12 +142,12 @@ func TestExactLevelsAreWider(t *testing.T) {
 // Edges of parameters are where the comments say.
 func TestEdgesOfParameters(t *testing.T) {
 	for _, r := range []float64{1e-300, 1e300} {
-		if _, err := NewDPNAS(0.5, 0.5, 1, r); err != nil {
+		if _, err := newDPNAS(0.5, 0.5, 1, r); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, epsilon := range []float64{0, -1, math.NaN()} {
-		if _, err := NewDPNAS(0.5, 0.5, epsilon, 1); err == nil {
+		if _, err := newDPNAS(0.5, 0.5, epsilon, 1); err == nil {
 			t.Errorf("epsilon %v passes", epsilon)
 		}
 	}
@@ -222,7 +222,7 @@ func TestSkippingHasTheExactLaw(t *testing.T) {
 			s, own := noise.NewFast(uint64(run), 7), noise.NewFast(uint64(run), 8)
 			threshold := own
 			positive := threshold.Laplace(rule.Mechanism().Threshold) > 0
-			n := testkit.Must(Simulate(context.Background(), rule, law, 0, &s, &own)).Samples
+			n := must[Result](t)(simulate(context.Background(), rule, law, 0, &s, &own)).Samples
 			seen[sort.SearchInts(ends, n)]++
 			short[sort.SearchInts(ends, n-2)]++
 			if positive {
@@ -319,7 +319,7 @@ func TestRulesStopWhenCancelled(t *testing.T) {
 			t.Errorf("%s began: %v", name, err)
 		}
 		s, own := noise.NewFast(1, 1), noise.NewFast(1, 2)
-		if _, err := Simulate(&countdown{context.Background(), 0}, rule, parse(t, "table(0:1)"),
+		if _, err := simulate(&countdown{context.Background(), 0}, rule, parse(t, "table(0:1)"),
 			1<<20, &s, &own); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s simulated: %v", name, err)
 		}

@@ -2,7 +2,7 @@ package stopping
 
 import "math"
 
-// NewNAS returns Nonmonotonic Adaptive Sampling (Domingo, Gavaldà and Watanabe 2002), [Sajed 2019,
+// newNAS returns Nonmonotonic Adaptive Sampling (Domingo, Gavaldà and Watanabe 2002), [Sajed 2019,
 // Algorithm 3]: after every sample stop if
 //
 //	|X̄_t| ≥ H_t(1 + 1/α),   H_t = R√((2/t)·log(4t²/β)),
@@ -12,6 +12,6 @@ import "math"
 // R; on [−R,R] it fails more often than β.
 //
 // alpha and beta are in (0,1); r > 0 bounds the samples, in their unit.
-func NewNAS(alpha, beta, r float64) (Rule, error) {
+func newNAS(alpha, beta, r float64) (Rule, error) {
 	return newRule(kind{name: "nas", hoeffding: 4, query: 8}, alpha, beta, math.Inf(1), r)
 }

@@ -112,7 +112,7 @@ func run(ctx context.Context, rule Rule, cur release.Curator, limit int,
 	if limit < 0 {
 		return Result{}, fmt.Errorf("%s: cap is %d, must be at least 1, or 0 for none", rule.name, limit)
 	}
-	p := rule.Policy()
+	p := &sampler{rule: rule}
 	d := play.NewDriver(p, cur)
 	var out Result
 	for {
@@ -121,7 +121,7 @@ func run(ctx context.Context, rule Rule, cur release.Curator, limit int,
 			return Result{}, fmt.Errorf("%s: %w", rule.name, err)
 		}
 		if b == nil {
-			out.Estimate, out.Loss = p.Estimate(), cur.Ledger().Total()
+			out.Estimate, out.Loss = p.estimate, cur.Ledger().Total()
 			return out, nil
 		}
 		if out.Questions&0xffff == 0 && ctx.Err() != nil {

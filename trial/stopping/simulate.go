@@ -12,13 +12,13 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// Simulate runs the rule on samples of a law, with fast noise: it protects nobody. Samples outside
+// simulate runs the rule on samples of a law, with fast noise: it protects nobody. Samples outside
 // [−R,R] are clipped, and counted. With a limit > 0 the rule gives up after so many samples, with
 // an *UnfinishedError.
 //
 // A rule that asks after every sample is not asked in vain: see skip. The results have the law that
 // one question a sample gives.
-func Simulate(ctx context.Context, rule Rule, law bandit.Law, limit int, samples,
+func simulate(ctx context.Context, rule Rule, law bandit.Law, limit int, samples,
 	privacyNoise *noise.Fast) (Result, error) {
 	switch {
 	case law == nil:

@@ -8,7 +8,7 @@
 // So it is post-processing of what a curator answers, and Run needs nothing new to be private:
 // package release holds the samples, and its ledger has what was spent.
 //
-// Run is for real data, with exact noise. Simulate and Study are for laws, with fast noise.
+// Run is for real data, with exact noise. Study is for laws, with fast noise.
 package stopping
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A Rule is a stopping rule with its parameters: made by NewNAS, NewDPNAS or NewDPExponentialNAS.
+// A Rule is a stopping rule with its parameters: made by New.
 type Rule struct {
 	kind
 	alpha, beta, epsilon, r float64
@@ -49,11 +49,11 @@ func Names() []string { return []string{"nas", "dp-nas", "dp-exp-nas"} }
 func New(name string, alpha, beta, epsilon, r float64) (Rule, error) {
 	switch name {
 	case "nas":
-		return NewNAS(alpha, beta, r)
+		return newNAS(alpha, beta, r)
 	case "dp-nas":
-		return NewDPNAS(alpha, beta, epsilon, r)
+		return newDPNAS(alpha, beta, epsilon, r)
 	case "dp-exp-nas":
-		return NewDPExponentialNAS(alpha, beta, epsilon, r)
+		return newDPExponentialNAS(alpha, beta, epsilon, r)
 	}
 	return Rule{}, fmt.Errorf("rule %q is unknown, must be nas, dp-nas or dp-exp-nas", name)
 }
@@ -164,23 +164,20 @@ func (r *Rule) above(k, t int) float64 {
 	return float64(h*(1+1/r.alpha))/2 + c
 }
 
-// Policy is the rule as a policy of one arm.
-func (r Rule) Policy() *Policy { return &Policy{rule: r} }
-
-// A Policy is a stopping rule at work: a policy of one arm, whose plays are samples, and which stops.
-type Policy struct {
+// A sampler is a stopping rule at work: a policy of one arm, whose plays are samples, and which stops.
+type sampler struct {
 	rule     Rule
-	k, t     int // questions asked, samples asked for
-	estimate float64
+	k, t     int     // questions asked, samples asked for
+	estimate float64 // the private mean, once Next has returned nil
 	plays    [1]policy.Play
 	batch    policy.Batch
 }
 
 // Mechanism implements policy.Policy.
-func (p *Policy) Mechanism() privacy.Mechanism { return p.rule.Mechanism() }
+func (p *sampler) Mechanism() privacy.Mechanism { return p.rule.Mechanism() }
 
 // Next implements policy.Policy. It is nil once there is an estimate.
-func (p *Policy) Next(released privacy.Released) *policy.Batch {
+func (p *sampler) Next(released privacy.Released) *policy.Batch {
 	if released.Len() > 0 {
 		p.estimate = p.rule.estimate(released.Mean(0))
 		return nil
@@ -192,9 +189,6 @@ func (p *Policy) Next(released privacy.Released) *policy.Batch {
 	p.batch = policy.Batch{Plays: p.plays[:], Ask: true, Above: p.rule.above(p.k, t)}
 	return &p.batch
 }
-
-// Estimate is the private mean, once Next has returned nil.
-func (p *Policy) Estimate() float64 { return p.estimate }
 
 // estimate maps a mean of [0,1] back to [−R,R].
 func (r *Rule) estimate(mean float64) float64 { return float64(r.r * (2*mean - 1)) }

@@ -129,7 +129,7 @@ func ptr[T any](x T) *T { return &x }
 // 16.793 ≥ 16.792, and t = 281 has 16.763 < 16.789.
 func TestNASByHand(t *testing.T) {
 	const first = 282
-	got := testkit.Must(Simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1),
+	got := must[Result](t)(simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1),
 		parse(t, "table(1:1)"), 0, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2))))
 	if got.Samples != first || got.Estimate != 1 {
 		t.Errorf("%v after %d samples, want 1 after %d", got.Estimate, got.Samples, first)
@@ -159,7 +159,7 @@ func TestSkippingHasTheSameLaw(t *testing.T) {
 		var fast, slow []float64
 		for run := range 300 {
 			s, own := noise.NewFast(uint64(run), 1), noise.NewFast(uint64(run), 2)
-			fast = append(fast, float64(testkit.Must(Simulate(ctx, rule, law, 0, &s, &own)).Samples))
+			fast = append(fast, float64(must[Result](t)(simulate(ctx, rule, law, 0, &s, &own)).Samples))
 			s, own = noise.NewFast(uint64(run), 3), noise.NewFast(uint64(run), 4)
 			slow = append(slow, float64(testkit.Must(plainly(ctx, rule, law, &s, &own)).Samples))
 		}
@@ -496,7 +496,7 @@ func TestBadRules(t *testing.T) {
 }
 
 func Example() {
-	rule, err := NewDPExponentialNAS(0.25, 0.05, 1, 1)
+	rule, err := newDPExponentialNAS(0.25, 0.05, 1, 1)
 	if err != nil {
 		panic(err)
 	}
@@ -505,7 +505,7 @@ func Example() {
 		panic(err)
 	}
 	samples, own := noise.NewFast(1, 1), noise.NewFast(1, 2)
-	r, err := Simulate(context.Background(), rule, law, 0, &samples, &own)
+	r, err := simulate(context.Background(), rule, law, 0, &samples, &own)
 	fmt.Printf("%.2f after %d samples, %v, %v\n", r.Estimate, r.Samples, r.Loss, err)
 	// Output:
 	// 0.40 after 8192 samples, epsilon=1, <nil>
@@ -520,7 +520,7 @@ func BenchmarkSimulate(b *testing.B) {
 			s, own := noise.NewFast(1, 1), noise.NewFast(1, 2)
 			samples := 0
 			for b.Loop() {
-				samples += testkit.Must(Simulate(context.Background(), rule, law, 0, &s, &own)).Samples
+				samples += must[Result](b)(simulate(context.Background(), rule, law, 0, &s, &own)).Samples
 			}
 			b.ReportMetric(float64(samples)/float64(b.N), "samples/run")
 		})

@@ -102,7 +102,7 @@ func (c StudyConfig) Play(ctx context.Context, i int, mean float64) (o Outcome, 
 	samples := key.Fast(1)
 	key.Role, key.Cell = noise.RoleNoise, c.Rule.String()
 	own := key.Fast(1)
-	r, err := Simulate(ctx, c.Rule, c.Law, c.Cap, &samples[0], &own[0])
+	r, err := simulate(ctx, c.Rule, c.Law, c.Cap, &samples[0], &own[0])
 	var unfinished *UnfinishedError
 	if errors.As(err, &unfinished) {
 		return Outcome{Samples: unfinished.Samples, Estimate: math.NaN(), Error: math.NaN(),
