@@ -371,38 +371,7 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	for _, warning := range a.Warnings {
 		fmt.Fprintln(&b, "warning:", warning)
 	}
-	kind := "Student's intervals, believed where the skewness of n runs is at most √(n/25); " +
-		"Hoeffding's bound; betting"
-	if a.Strict {
-		kind = "Hoeffding's bound and betting; ± is Student's interval, and not promised"
-	}
-	fmt.Fprintf(&b, "The verdicts and every ± without ! hold together with probability %v (%s).\n",
-		1-a.Level, kind)
-	if a.Risk > 0 {
-		by := ""
-		if a.ByRisk {
-			by = " The ranking is by it, and compares these intervals and Hoeffding's bounds."
-		}
-		fmt.Fprintf(&b, "The worst %.4g %% is the mean of these runs (conditional value at risk), ± "+
-			"Student's interval of it.%s\n", 100*(1-a.Risk), by)
-	}
-	fmt.Fprintf(&b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is "+
-		"not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is "+
-		"not in the means.\n",
-		100*a.Resolution)
-	if n := len(a.References); n > 0 {
-		fmt.Fprintln(&b, "Rows without a tier are not private: what privacy costs.")
-	}
-	switch a.Stopped {
-	case "runs":
-		fmt.Fprintln(&b, "Stopped at the most runs: --max-runs goes on.")
-	case "effort":
-		fmt.Fprintln(&b, "Stopped: policies that are not settled have long runs; --policies leaves them out.")
-	case "time":
-		fmt.Fprintln(&b, "Stopped by --time.")
-	}
-	fmt.Fprintf(&b, "Regret is %s. Playing all arms equally often, without looking at a reward, "+
-		"has %s.\n", a.Regret, words.Short(a.EqualSplit))
+	explain(&b, a)
 	if a.Refused != "" {
 		fmt.Fprintf(&b, "\nnothing is recommended: %s\n", a.Refused)
 		_, err := io.WriteString(out, b.String())
@@ -411,6 +380,42 @@ func printAnswer(out io.Writer, a *choose.Answer) error {
 	recommend(&b, a)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// explain says what the numbers are, and why there are no more of them.
+func explain(b *strings.Builder, a *choose.Answer) {
+	kind := "Student's intervals, believed where the skewness of n runs is at most √(n/25); " +
+		"Hoeffding's bound; betting"
+	if a.Strict {
+		kind = "Hoeffding's bound and betting; ± is Student's interval, and not promised"
+	}
+	fmt.Fprintf(b, "The verdicts and every ± without ! hold together with probability %v (%s).\n",
+		1-a.Level, kind)
+	if a.Risk > 0 {
+		by := ""
+		if a.ByRisk {
+			by = " The ranking is by it, and compares these intervals and Hoeffding's bounds."
+		}
+		fmt.Fprintf(b, "The worst %.4g %% is the mean of these runs (conditional value at risk), ± "+
+			"Student's interval of it.%s\n", 100*(1-a.Risk), by)
+	}
+	fmt.Fprintf(b, "A tier ends where the next policy is worse; = is a tie within %v%%, ? is "+
+		"not settled, ! is a mean whose runs are too skewed for its ±. What no run has shown is "+
+		"not in the means.\n",
+		100*a.Resolution)
+	if n := len(a.References); n > 0 {
+		fmt.Fprintln(b, "Rows without a tier are not private: what privacy costs.")
+	}
+	switch a.Stopped {
+	case "runs":
+		fmt.Fprintln(b, "Stopped at the most runs: --max-runs goes on.")
+	case "effort":
+		fmt.Fprintln(b, "Stopped: policies that are not settled have long runs; --policies leaves them out.")
+	case "time":
+		fmt.Fprintln(b, "Stopped by --time.")
+	}
+	fmt.Fprintf(b, "Regret is %s. Playing all arms equally often, without looking at a reward, "+
+		"has %s.\n", a.Regret, report.Short(a.EqualSplit))
 }
 
 // recommend says what to use, and what is as good.

@@ -203,11 +203,7 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		missing := f.SkipMissing && t.Missing(reward)
 		if missing {
 			s.Skipped++
-		} else if x, err = t.Number(reward); err != nil {
-			if !f.SkipMissing && t.Missing(reward) {
-				err = fmt.Errorf("%w; rows without a reward are left out by --skip-missing, in "+
-					"an experiment skip_missing: true", err)
-			}
+		} else if x, err = f.number(t, reward); err != nil {
 			return fail(err)
 		}
 		if f.User != "" {
@@ -230,14 +226,8 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		}
 		return s, nil, key, nil
 	}
-	if len(names) == 1 {
-		return fail(errors.New("all rows are of one arm, must be of at least 2 arms"))
-	}
-	for i, ok := range given {
-		if !ok {
-			return fail(fmt.Errorf("the arm that first appears in line %d has no rewards: all of "+
-				"them are missing, or its people have other arms too and were drawn for those", lines[i]))
-		}
+	if err := everyArm(lines, given); err != nil {
+		return fail(err)
 	}
 	if order, err = armOrder(names, lines, byName); err != nil {
 		return fail(err)
@@ -246,6 +236,30 @@ func (f Format) scan(r io.Reader, arms, byName bool, add func(arm int, reward fl
 		s.Names = append(s.Names, names[a])
 	}
 	return s, order, key, nil
+}
+
+// number is a row's reward.
+func (f Format) number(t *Table, reward int) (float64, error) {
+	x, err := t.Number(reward)
+	if err != nil && !f.SkipMissing && t.Missing(reward) {
+		err = fmt.Errorf("%w; rows without a reward are left out by --skip-missing, in "+
+			"an experiment skip_missing: true", err)
+	}
+	return x, err
+}
+
+// everyArm wants two arms or more, each with a reward. lines is where each first is.
+func everyArm(lines []int, given []bool) error {
+	if len(lines) == 1 {
+		return errors.New("all rows are of one arm, must be of at least 2 arms")
+	}
+	for i, ok := range given {
+		if !ok {
+			return fmt.Errorf("the arm that first appears in line %d has no rewards: all of "+
+				"them are missing, or its people have other arms too and were drawn for those", lines[i])
+		}
+	}
+	return nil
 }
 
 // columns are where arms, if there are any, rewards and persons are.

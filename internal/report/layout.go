@@ -92,22 +92,7 @@ func (f Figure) place(in frame) (*layout, error) {
 		l.x = axis{lo: math.Round(slices.Min(xs)) - 0.5, hi: math.Round(slices.Max(xs)) + 0.5}
 	}
 
-	needed, labels := 0.0, 0.0
-	for k, s := range f.Series {
-		full := s.label()
-		room := float64(labelWidth)
-		if narrow {
-			room = l.width - 2*margin - sampleWidth - 6
-		}
-		b := label{full: full, text: fit(full, room/textSize), second: second(s.Void, empty[k]),
-			void: s.Void, empty: empty[k]}
-		b.cut = b.text != full
-		width := em(b.text) * textSize
-		labels = max(labels, width, em(b.second)*noteSize)
-		needed += b.height()
-		l.labels = append(l.labels, b)
-	}
-
+	needed, labels := l.label(empty)
 	l.top = margin + float64(len(l.title))*(titleSize+4) + float64(len(l.subtitle))*(textSize+4)
 	if f.YLabel != "" {
 		l.top += textSize + 8
@@ -179,6 +164,25 @@ func (f Figure) place(in frame) (*layout, error) {
 	}
 	spread(l.labels, l.top-labelHeight/2, l.bottom+labelHeight/2)
 	return l, nil
+}
+
+// label makes the labels of the series, and says how high they are together and how wide the widest is.
+func (l *layout) label(empty []bool) (needed, labels float64) {
+	for k, s := range l.f.Series {
+		full := s.label()
+		room := float64(labelWidth)
+		if l.narrow {
+			room = l.width - 2*margin - sampleWidth - 6
+		}
+		b := label{full: full, text: fit(full, room/textSize), second: second(s.Void, empty[k]),
+			void: s.Void, empty: empty[k]}
+		b.cut = b.text != full
+		width := em(b.text) * textSize
+		labels = max(labels, width, em(b.second)*noteSize)
+		needed += b.height()
+		l.labels = append(l.labels, b)
+	}
+	return needed, labels
 }
 
 // extent is all that axes have to show, and which series have nothing.
