@@ -415,7 +415,7 @@ func explain(b *strings.Builder, a *choose.Answer) {
 		fmt.Fprintln(b, "Stopped by --time.")
 	}
 	fmt.Fprintf(b, "Regret is %s. Playing all arms equally often, without looking at a reward, "+
-		"has %s.\n", a.Regret, report.Short(a.EqualSplit))
+		"has %s.\n", a.Regret, words.Short(a.EqualSplit))
 }
 
 // recommend says what to use, and what is as good.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sotto-dp/sotto/internal/report"
+	"github.com/sotto-dp/sotto/internal/words"
 )
 
 // WriteMarkdown writes a summary of two pages of all figures in the directory, as
@@ -26,12 +26,12 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 	line("# The sources, played again\n")
 	line("Five [sources](sources.md) on private bandits and on tracing attacks were read, " +
 		"implemented and played again:")
-	line("%s on %s, in %s by Sotto %s.", report.Several(claimCount(r.All), "claim"),
-		report.Several(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
+	line("%s on %s, in %s by Sotto %s.", words.Several(claimCount(r.All), "claim"),
+		words.Several(len(r.All), "page"), took(t.Seconds), markdown(r.Build.String()))
 	line("`%s` makes a site with a page a source and a page a figure, with every",
 		command(r.Preset, data, r.ids()...))
 	line("setting, seed and number; [claims.csv](claims.csv) has all entries. %s were played: a "+
-		"run is one policy, or one rule, on one world.\n", report.Several(int(runs), "run"))
+		"run is one policy, or one rule, on one world.\n", words.Several(int(runs), "run"))
 	if len(r.Left) > 0 {
 		line("**Not finished: %s are left.**\n", markdown(strings.Join(r.Left, ", ")))
 	}

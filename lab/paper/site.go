@@ -115,7 +115,7 @@ func numbersText(f Finding) string {
 		text += fmt.Sprintf(", %g %% interval %s", 100*Level, interval)
 	}
 	if f.Runs > 0 {
-		text += ", " + report.Several(f.Runs, "run")
+		text += ", " + words.Several(f.Runs, "run")
 	}
 	return text
 }
@@ -179,7 +179,7 @@ func rate(t Time, runs float64) string {
 	if runs == 0 || !(t.Playing > 0) {
 		return ""
 	}
-	return fmt.Sprintf("%s in %s of playing, %s a second", report.Whole(int(runs)), took(t.Playing),
+	return fmt.Sprintf("%s in %s of playing, %s a second", words.Whole(int(runs)), took(t.Playing),
 		short(math.Round(runs/t.Playing)))
 }
 
@@ -395,8 +395,8 @@ func figurePage(r *Result, d drawn, p Preset, flags string) ([]byte, error) {
 	}
 	var seeds []string
 	for _, s := range r.Settings {
-		view.Settings = append(view.Settings, setting{s.Name, s.File, s.YAML, report.Whole(s.Runs),
-			report.Whole(s.Horizon), s.Seed, s.Played})
+		view.Settings = append(view.Settings, setting{s.Name, s.File, s.YAML, words.Whole(s.Runs),
+			words.Whole(s.Horizon), s.Seed, s.Played})
 		if !s.Played {
 			continue
 		}

@@ -222,7 +222,7 @@ func TestSkippingHasTheExactLaw(t *testing.T) {
 			s, own := noise.NewFast(uint64(run), 7), noise.NewFast(uint64(run), 8)
 			threshold := own
 			positive := threshold.Laplace(rule.Mechanism().Threshold) > 0
-			n := must[Result](t)(simulate(context.Background(), rule, law, 0, &s, &own)).Samples
+			n := testkit.Must(simulate(context.Background(), rule, law, 0, &s, &own)).Samples
 			seen[sort.SearchInts(ends, n)]++
 			short[sort.SearchInts(ends, n-2)]++
 			if positive {

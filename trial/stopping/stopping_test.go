@@ -129,7 +129,7 @@ func ptr[T any](x T) *T { return &x }
 // 16.793 ≥ 16.792, and t = 281 has 16.763 < 16.789.
 func TestNASByHand(t *testing.T) {
 	const first = 282
-	got := must[Result](t)(simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1),
+	got := testkit.Must(simulate(context.Background(), newRuleOf(t, "nas", 0.5, 0.05, 0, 1),
 		parse(t, "table(1:1)"), 0, ptr(noise.NewFast(1, 1)), ptr(noise.NewFast(2, 2))))
 	if got.Samples != first || got.Estimate != 1 {
 		t.Errorf("%v after %d samples, want 1 after %d", got.Estimate, got.Samples, first)
@@ -159,7 +159,7 @@ func TestSkippingHasTheSameLaw(t *testing.T) {
 		var fast, slow []float64
 		for run := range 300 {
 			s, own := noise.NewFast(uint64(run), 1), noise.NewFast(uint64(run), 2)
-			fast = append(fast, float64(must[Result](t)(simulate(ctx, rule, law, 0, &s, &own)).Samples))
+			fast = append(fast, float64(testkit.Must(simulate(ctx, rule, law, 0, &s, &own)).Samples))
 			s, own = noise.NewFast(uint64(run), 3), noise.NewFast(uint64(run), 4)
 			slow = append(slow, float64(testkit.Must(plainly(ctx, rule, law, &s, &own)).Samples))
 		}
