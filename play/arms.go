@@ -92,15 +92,13 @@ func (l arms) curated() release.Config {
 	return release.Config{Arms: l.cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi, Mechanism: l.policy.Mechanism()}
 }
 
-func (l arms) curate(p *past) (*privacy.Ledger, error) {
-	cfg := l.curated()
-	cfg.Ledger = p.ledger
-	c, err := stepCurator(l.cfg.Curator, cfg)
+func (l arms) curate(*past) error {
+	c, err := stepCurator(l.cfg.Curator, l.curated(), l.ledger)
 	if err != nil {
-		return nil, fmt.Errorf("play: %w", err)
+		return fmt.Errorf("play: %w", err)
 	}
 	l.curator, l.driver.Curator = c, c
-	return c.Ledger(), nil
+	return nil
 }
 
 func (l arms) resume(p *past) error {
@@ -122,7 +120,7 @@ func (l arms) resume(p *past) error {
 		return nil
 	}
 	if err := l.ask(b); err != nil {
-		return fmt.Errorf("play: batch %d: %w", p.lines, err)
+		return fmt.Errorf("play: batch %d: %w", p.Lines, err)
 	}
 	return nil
 }
@@ -303,7 +301,7 @@ func (l arms) add(p *past, in line) error {
 	}
 	var arms, gone []int
 	for i, play := range p.batch().Plays {
-		if play.Arm < 0 || play.Arm >= len(p.heads) || p.off[play.Arm] {
+		if play.Arm < 0 || play.Arm >= len(p.heads) || p.Off[play.Arm] {
 			return fmt.Errorf("%w: arm %d is not there", ErrState, play.Arm)
 		}
 		p.asked[play.Arm] = plus(p.asked[play.Arm], play.Rounds)
@@ -317,7 +315,7 @@ func (l arms) add(p *past, in line) error {
 	var released privacy.Released
 	if len(in.Release) > 0 {
 		var err error
-		if released, err = p.ledger.Restore(in.Release); err != nil {
+		if released, err = l.ledger.Restore(in.Release); err != nil {
 			return err
 		}
 	}
@@ -327,16 +325,16 @@ func (l arms) add(p *past, in line) error {
 	}
 	err := l.checkRelease(p, arms, released, in.Release)
 	if err == nil {
-		err = p.addFurther(arms, in)
+		err = l.addFurther(arms, in)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	for i, a := range arms {
 		p.heads[a], p.asked[a] = plus(p.heads[a], plus(released.N(i), gone[i])), 0
-		p.released[a] = plus(p.released[a], released.N(i))
-		p.sums[a] += released.Sum(i)
-		p.releases[a]++
+		p.Released[a] = plus(p.Released[a], released.N(i))
+		p.Sums[a] += released.Sum(i)
+		p.Releases[a]++
 	}
 	l.driver.replay(released)
 	return nil
@@ -345,17 +343,17 @@ func (l arms) add(p *past, in line) error {
 // addOff is a line that takes an arm off.
 func (l arms) addOff(p *past, a int, in line) error {
 	dropper, ok := l.cfg.Policy.(Dropper)
-	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.off[a] || in.Gone < 0 ||
+	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.Off[a] || in.Gone < 0 ||
 		len(in.Plays)+len(in.Release)+len(in.Metrics) > 0 {
 		return fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
 	}
-	p.off[a], p.heads[a] = true, plus(p.heads[a], in.Gone)
+	p.Off[a], p.heads[a] = true, plus(p.heads[a], in.Gone)
 	dropper.Drop(a)
 	l.driver.replay(privacy.Released{})
 	return nil
 }
 
-// check holds a release of rewards against what a curator makes of the batch, where that is known.
+// checkRelease holds a release of rewards against what a curator makes of the batch, where that is known.
 func (l arms) checkRelease(p *past, arms []int, released privacy.Released, text []byte) error {
 	if p.rewards == nil {
 		return nil
@@ -367,7 +365,7 @@ func (l arms) checkRelease(p *past, arms []int, released privacy.Released, text 
 	}
 	m, err := checkRelease(p.rewards, p.slots, arms, released, text)
 	if m != nil {
-		p.noise = m
+		p.Noise = m
 	}
 	return err
 }

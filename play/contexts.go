@@ -1,7 +1,6 @@
 package play
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -108,29 +107,29 @@ func (v *vectors) curated() release.FeatureConfig {
 	return release.FeatureConfig{Dim: v.dim, Slots: 1, Mechanism: v.policy.Mechanism()}
 }
 
-func (v *vectors) curate(p *past) (*privacy.Ledger, error) {
+func (v *vectors) curate(p *past) error {
 	cfg := v.curated()
-	cfg.Ledger = p.ledger
+	cfg.Ledger = v.ledger
 	c, err := v.cfg.Vectors(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("play: %w", err)
+		return fmt.Errorf("play: %w", err)
 	}
 	var ok bool
 	if v.features, ok = c.(release.StepFeatureCurator); !ok || v.features.Width() != v.width {
-		return nil, fmt.Errorf("play: the curator is a %T, must be one that takes sums of steps", c)
+		return fmt.Errorf("play: the curator is a %T, must be one that takes sums of steps", c)
 	}
 	if v.joint {
 		kept, ok := c.(release.KeptCurator)
 		if !ok {
-			return nil, fmt.Errorf("play: the curator is a %T, must be one that is kept", c)
+			return fmt.Errorf("play: the curator is a %T, must be one that is kept", c)
 		}
 		if err := kept.Restore(0, v.s.Kept, p.last); err != nil {
-			return nil, fmt.Errorf("play: %w: %w", ErrState, err)
+			return fmt.Errorf("play: %w: %w", ErrState, err)
 		}
 	} else if len(v.s.Kept) > 0 {
-		return nil, fmt.Errorf("play: %w: it has a curator's", ErrState)
+		return fmt.Errorf("play: %w: it has a curator's", ErrState)
 	}
-	return c.Ledger(), nil
+	return nil
 }
 
 // resume plays the decisions of the state again, and says what no state with contexts has. It tells
@@ -343,37 +342,37 @@ func (v *vectors) add(p *past, in line) error {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	done += in.N
-	p.heads[0], p.released[0] = done, done
+	p.heads[0], p.Released[0] = done, done
 	if v.play.Due() < 0 && done != v.cfg.Horizon {
 		return fmt.Errorf("%w: the policy does not end a segment after %d decisions", ErrState, done)
 	}
 	if again := v.play.Cut(); !slices.Equal(again, in.Gram) {
 		return fmt.Errorf("%w: it tells more of vectors than the policy does", ErrState)
 	}
-	released, err := p.ledger.RestoreVector(in.Release)
+	released, err := v.ledger.RestoreVector(in.Release)
 	if err != nil {
 		return err
 	}
 	err = v.checkRelease(p, in, released)
 	if err == nil {
-		err = p.addFurther([]int{0}, in)
+		err = v.addFurther([]int{0}, in)
 	}
 	for i, r := range in.Rules {
 		if err == nil {
-			err = errors.Join(r.check(in.N), p.earned[i].add(r))
+			err = errors.Join(r.check(in.N), p.Rules[i].add(r))
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
-	p.releases[0]++
+	p.Releases[0]++
 	p.last = released
 	v.play.Learn(released)
 	v.driver.Batches++
 	return nil
 }
 
-// check holds a release against what a curator makes of the segment, as far as that is known.
+// checkRelease holds a release against what a curator makes of the segment, as far as that is known.
 func (v *vectors) checkRelease(p *past, in line, released privacy.ReleasedVector) error {
 	var text struct {
 		Slot      int             `json:"slot"`
@@ -381,15 +380,8 @@ func (v *vectors) checkRelease(p *past, in line, released privacy.ReleasedVector
 		N         int             `json:"n"`
 		Vector    []float64       `json:"vector"`
 	}
-	if err := readJSON(in.Release, &text); err != nil {
-		return err
-	}
-	m, err := privacy.UnmarshalMechanism(text.Mechanism)
-	if err != nil {
-		return err
-	}
-	again, err := json.Marshal(m)
-	n, slot := in.N, p.releases[0]
+	m, err := readRelease(in.Release, &text, &text.Mechanism)
+	n, slot := in.N, p.Releases[0]
 	if v.joint {
 		n, slot = p.heads[0], 0
 	}
@@ -402,11 +394,9 @@ func (v *vectors) checkRelease(p *past, in line, released privacy.ReleasedVector
 		return fmt.Errorf("it releases %d numbers, must be %d", released.Len(), v.width)
 	case text.Slot != slot:
 		return fmt.Errorf("slot %d is released, must be %d", text.Slot, slot)
-	case !bytes.Equal(again, text.Mechanism):
-		return errors.New("the release is not written as a ledger does")
 	case p.charge != nil && m != p.charge:
 		return fmt.Errorf("the mechanism of the release is %v, and the policy's is %v", m, p.charge)
 	}
-	p.noise = m
+	p.Noise = m
 	return nil
 }

@@ -237,6 +237,53 @@ func TestContextualErrors(t *testing.T) {
 	}
 }
 
+// What is of arms alone, or of contexts alone, is refused or nothing with the other.
+func TestOfOneSideAlone(t *testing.T) {
+	arms, err := New(Config{Policy: asks(5), Arms: 2, Window: 160, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := flatConfig()
+	cfg.Contexts, cfg.Epoch = flatPolicy(), Epoch{1}
+	contexts, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []Decision{{Vector: []float64{0}}, {Weights: []float64{1}}} {
+		if _, err := arms.Decide(d, 0); err == nil || !strings.Contains(err.Error(), "must be none without") {
+			t.Errorf("%+v is decided of arms: %v", d, err)
+		}
+	}
+	if _, err := contexts.Decide(Decision{Arm: 1, Vector: make([]float64, flatDim)}, 0); err == nil {
+		t.Error("arm 1 is decided of contexts")
+	}
+	if arms.Best([]float64{1}) != -1 || arms.Kept() != nil || arms.Rules() != nil {
+		t.Error("arms have a vector's choice, a state that is kept or rules")
+	}
+	if contexts.Arm() != -1 || contexts.Offer() != -1 || contexts.Out() != nil {
+		t.Error("contexts have an arm or a batch")
+	}
+	k, err := contexts.Decide(Decision{Vector: make([]float64, flatDim), Weights: []float64{1, 1}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := contexts.Withdraw(k, 0); !errors.Is(err, ErrExact) {
+		t.Errorf("a decision with a context is withdrawn: %v", err)
+	}
+	if _, err := contexts.TakeOff(0); err == nil || !strings.Contains(err.Error(), "no arm can be taken off") {
+		t.Errorf("contexts are taken off: %v", err)
+	}
+	if _, err := contexts.CloseGathered(90, nil); err == nil || !strings.Contains(err.Error(), "gathered sums") {
+		t.Errorf("contexts are gathered: %v", err)
+	}
+	if err := contexts.SetWindow(40, 1); err != nil {
+		t.Fatal(err)
+	}
+	if at, ok := contexts.Due(20); ok || contexts.s.Arms[0].Segments[0].End != 0 {
+		t.Errorf("the clock has cut a segment with contexts, which is due at %d", at)
+	}
+}
+
 // treePolicy keeps secret noise from release to release.
 type treePolicy struct{ *linear.OFUL }
 

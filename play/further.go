@@ -32,7 +32,11 @@ type further struct {
 	clip    release.Clip
 	missing int64
 	curator release.StepCurator
-	line    *bytes.Buffer // what its own ledger writes
+	ledger  *privacy.Ledger // of it alone
+	line    *bytes.Buffer   // what that writes
+	// what the curator of people's rewards releases, nil where that is not known, and what was
+	outline *release.Outline
+	slots   map[int]bool
 }
 
 // maxMetrics is far beyond what a budget can be shared out to.
@@ -64,7 +68,9 @@ func buildFurther(what string, in []Metric) (out []further, err error) {
 			return nil, fmt.Errorf("%s: default is %v, must be in the range, from %v to %v", at, m.Default,
 				m.Lo, m.Hi)
 		}
-		out = append(out, further{Metric: m, what: what, clip: clip, missing: clip.Steps(m.Default)})
+		line := &bytes.Buffer{}
+		out = append(out, further{Metric: m, what: what, clip: clip, missing: clip.Steps(m.Default),
+			ledger: privacy.NewLedger(privacy.WithTranscript(line)), line: line, slots: map[int]bool{}})
 	}
 	return out, nil
 }
@@ -88,19 +94,18 @@ func (f *further) curated(arms int) release.Config {
 	return release.Config{Arms: arms, Lo: f.Lo, Hi: f.Hi, Mechanism: f.Mechanism}
 }
 
-// curate builds the curator, whose ledger has what was released.
-func (f *further) curate(cfg Config, past pastFurther) (err error) {
-	rc := f.curated(cfg.Arms)
-	rc.Ledger, f.line = past.ledger, past.line
-	if f.curator, err = stepCurator(cfg.Curator, rc); err != nil {
+// curate builds the curator on what was released.
+func (f *further) curate(cfg Config) (err error) {
+	if f.curator, err = stepCurator(cfg.Curator, f.curated(cfg.Arms), f.ledger); err != nil {
 		return fmt.Errorf("play: %s %q: %w", f.what, f.Name, err)
 	}
 	return nil
 }
 
 // stepCurator builds a curator that takes sums of steps.
-func stepCurator(build func(release.Config) (release.Curator, error),
-	cfg release.Config) (release.StepCurator, error) {
+func stepCurator(build func(release.Config) (release.Curator, error), cfg release.Config,
+	ledger *privacy.Ledger) (release.StepCurator, error) {
+	cfg.Ledger = ledger
 	c, err := build(cfg)
 	if err != nil {
 		return nil, err
@@ -126,29 +131,18 @@ func (l *Live) addMetrics(s *Segment, metrics []float64) {
 	}
 }
 
-// A pastFurther is what the lines have said of a metric or a rule.
-type pastFurther struct {
-	ledger  *privacy.Ledger // of it alone
-	line    *bytes.Buffer   // what that will write
-	outline *release.Outline
-	slots   map[int]bool
-}
-
-func newPastFurther() pastFurther {
-	line := &bytes.Buffer{}
-	return pastFurther{ledger: privacy.NewLedger(privacy.WithTranscript(line)), line: line,
-		slots: map[int]bool{}}
-}
-
 // addFurther books the metrics or rules of a line.
-func (p *past) addFurther(arms []int, in line) error {
-	texts, want := in.further(), 0
+func (l *Live) addFurther(arms []int, in line) error {
+	texts, want := in.Metrics, 0
+	for _, r := range in.Rules {
+		texts = append(texts, r.Release)
+	}
 	if len(arms) > 0 {
-		want = len(p.further)
+		want = len(l.further)
 	}
 	if len(texts) != want {
 		what := "metrics"
-		if p.of.cfg.Contexts != nil {
+		if l.vectors != nil {
 			what = "rules"
 		}
 		return fmt.Errorf("it releases %d %s, must be %d", len(texts), what, want)
@@ -161,37 +155,25 @@ func (p *past) addFurther(arms []int, in line) error {
 		return err
 	}
 	for i, text := range texts {
-		f := p.further[i]
-		err := must.charge(p.ledger, text)
+		f := &l.further[i]
+		err := must.charge(l.ledger, text)
 		if err == nil {
 			err = f.add(arms, text)
 		}
 		if err != nil {
-			return fmt.Errorf("%s %d: %w", p.of.further[i].what, i, err)
+			return fmt.Errorf("%s %d: %w", f.what, i, err)
 		}
 	}
 	return nil
 }
 
 // add books a release.
-func (f *pastFurther) add(arms []int, text []byte) error {
+func (f *further) add(arms []int, text []byte) error {
 	released, err := f.ledger.Restore(text)
 	if err == nil {
 		_, err = checkRelease(f.outline, f.slots, arms, released, text)
 	}
 	return err
-}
-
-// further are the releases of a line's metrics or rules.
-func (in line) further() []json.RawMessage {
-	if in.Rules == nil {
-		return in.Metrics
-	}
-	var out []json.RawMessage
-	for _, r := range in.Rules {
-		out = append(out, r.Release)
-	}
-	return out
 }
 
 // releaseFurther releases the metrics or rules of these arms, charges the ledger of the rewards for

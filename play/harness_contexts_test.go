@@ -43,7 +43,7 @@ func (a *alone) best(h *house, p ContextualPolicy, actions []float64) (int, erro
 			return 0, err
 		}
 		past := l.past()
-		if err := follow(h.written(), past.add, &past.lines); err != nil {
+		if err := follow(h.written(), past.add, &past.Lines); err != nil {
 			return 0, err
 		}
 		a.policy, a.lines = p, len(h.lines)

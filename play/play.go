@@ -175,14 +175,14 @@ type side interface {
 	// admit says whether the policy can be played, and completes what is made of the configuration.
 	admit() error
 	// curate builds the curator of the rewards on what was released.
-	curate(p *past) (ledger *privacy.Ledger, err error)
+	curate(p *past) error
 	// resume goes on from the state, which is that of the lines.
 	resume(p *past) error
 
 	// out are the plays that are to be closed next, nil for none.
 	out() []policy.Play
-	// head is the beginning of the line of what is closed, put gives the curator the sums of decisions, and
-	// release lets them out.
+	// head is the beginning of the line of what is closed, put gives the curator the sums of decisions,
+	// and release lets them out.
 	head() line
 	put(arm, n int, sums []int64) error
 	release() error
@@ -316,7 +316,7 @@ func (l *Live) DecideUntil(d Decision, now, deadline int64) (Ticket, error) {
 	case deadline <= now || deadline >= 2*maxTime:
 		return Ticket{}, fmt.Errorf("play: the deadline is %d, must be after %d, and below 2^62: %w", deadline,
 			now, ErrTime)
-	case d.Vector != nil && l.vectors == nil:
+	case len(d.Vector)+len(d.Weights) > 0 && l.vectors == nil:
 		return Ticket{}, errors.New("play: there is a vector, must be none without contexts")
 	case l.s.Arms[d.Arm].Issued >= maxIssued:
 		return Ticket{}, fmt.Errorf("play: arm %d has %d decisions, must have at most %d", d.Arm,

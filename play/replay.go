@@ -51,35 +51,26 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	for i, f := range l.further {
-		if p.further[i].outline, err = release.NewOutline(f.curated(l.cfg.Arms), true); err != nil {
+		if l.further[i].outline, err = release.NewOutline(f.curated(l.cfg.Arms), true); err != nil {
 			return nil, fmt.Errorf("play: %s %q: %w", f.what, f.Name, err)
 		}
 	}
-	if err := follow(lines, p.add, &p.lines); err != nil {
+	if err := follow(lines, p.add, &p.Lines); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	out := &Replayed{Ledger: p.ledger, Batches: l.driver.Batches, Lines: p.lines, Stopped: p.stopped(),
-		Off: p.off, Released: p.released, Sums: p.sums, Releases: p.releases, Noise: p.noise, Rules: p.earned}
+	p.Batches, p.Stopped = l.driver.Batches, p.stopped()
 	if b := p.batch(); b != nil {
-		out.Out = slices.Clone(b.Plays)
+		p.Out = slices.Clone(b.Plays)
 	}
-	return out, nil
+	return &p.Replayed, nil
 }
 
 // A past is what the lines of a transcript have said so far.
 type past struct {
-	of       *Live
-	ledger   *privacy.Ledger
-	lines    int
-	heads    []int // by arm, the decisions that are gone
-	asked    []int // by arm, what was asked for since its last release
-	off      []bool
-	released []int
-	sums     []float64
-	releases []int
-	noise    privacy.Mechanism
-	further  []pastFurther
-	earned   []Earned
+	Replayed
+	of    *Live
+	heads []int // by arm, the decisions that are gone
+	asked []int // by arm, what was asked for since its last release
 	// what a curator of people's rewards releases; nil: releases may be of any curator
 	rewards *release.Outline
 	charge  privacy.Mechanism      // of vectors
@@ -93,13 +84,13 @@ func (l *Live) past() *past {
 	if l.cfg.Policy != nil {
 		l.driver.replay(privacy.Released{})
 	}
-	p := &past{of: l, ledger: privacy.NewLedger(l.cfg.Ledger...), heads: make([]int, n),
-		asked: make([]int, n), off: make([]bool, n), released: make([]int, n), sums: make([]float64, n),
-		releases: make([]int, n), slots: map[int]bool{}}
+	l.ledger = privacy.NewLedger(l.cfg.Ledger...)
+	p := &past{Replayed: Replayed{Ledger: l.ledger, Off: make([]bool, n), Released: make([]int, n),
+		Sums: make([]float64, n), Releases: make([]int, n)}, of: l, heads: make([]int, n),
+		asked: make([]int, n), slots: map[int]bool{}}
 	for _, f := range l.further {
-		p.further = append(p.further, newPastFurther())
 		if f.most > 0 {
-			p.earned = append(p.earned, Earned{Name: f.Name, Clip: f.most, Lo: l.cfg.Lo, Hi: l.cfg.Hi})
+			p.Rules = append(p.Rules, Earned{Name: f.Name, Clip: f.most, Lo: l.cfg.Lo, Hi: l.cfg.Hi})
 		}
 	}
 	return p
@@ -169,22 +160,10 @@ func checkRelease(outline *release.Outline, slots map[int]bool, arms []int, rele
 		Sum       []float64       `json:"sum"`
 		Tail      privacy.Tail    `json:"tail"`
 	}
-	if err := json.Unmarshal(text, &in); err != nil {
-		return nil, err
-	}
-	m, err := privacy.UnmarshalMechanism(in.Mechanism)
-	if err == nil {
-		in.Mechanism, err = json.Marshal(m)
-	}
-	var again []byte
-	if err == nil {
-		again, err = json.Marshal(in)
-	}
+	m, err := readRelease(text, &in, &in.Mechanism)
 	switch {
 	case err != nil:
 		return nil, err
-	case !bytes.Equal(again, text):
-		return nil, errors.New("the release is not written as a ledger does")
 	case m != want.Mechanism:
 		return nil, fmt.Errorf("the mechanism of the release is %v, and the policy's is %v", m, want.Mechanism)
 	case released.Tail() != want.Tail:
@@ -197,4 +176,23 @@ func checkRelease(outline *release.Outline, slots map[int]bool, arms []int, rele
 		slots[s] = true
 	}
 	return m, nil
+}
+
+// readRelease reads a release, and its mechanism in it, which must be written as a ledger does.
+func readRelease(text []byte, in any, mechanism *json.RawMessage) (privacy.Mechanism, error) {
+	if err := json.Unmarshal(text, in); err != nil {
+		return nil, err
+	}
+	m, err := privacy.UnmarshalMechanism(*mechanism)
+	if err == nil {
+		*mechanism, err = json.Marshal(m)
+	}
+	var again []byte
+	if err == nil {
+		again, err = json.Marshal(in)
+	}
+	if err == nil && !bytes.Equal(again, text) {
+		err = errors.New("the release is not written as a ledger does")
+	}
+	return m, err
 }

@@ -119,32 +119,32 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 }
 
 // begin brings ledger, policy and curators to where the lines end, and a batch out.
-func (l *Live) begin(lines iter.Seq2[[]byte, error]) (err error) {
+func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 	p := l.past()
-	if err := follow(lines, p.add, &p.lines); err != nil {
-		return fmt.Errorf("play: line %d of the transcript: %w", p.lines+1, err)
+	if err := follow(lines, p.add, &p.Lines); err != nil {
+		return fmt.Errorf("play: line %d of the transcript: %w", p.Lines+1, err)
 	}
-	if p.lines != l.s.Lines {
-		return fmt.Errorf("play: %w: it is of %d lines and there are %d", ErrState, l.s.Lines, p.lines)
+	if p.Lines != l.s.Lines {
+		return fmt.Errorf("play: %w: it is of %d lines and there are %d", ErrState, l.s.Lines, p.Lines)
 	}
 	for a := range l.s.Arms {
 		switch q := &l.s.Arms[a]; {
 		case q.Head != p.heads[a]:
 			return fmt.Errorf("play: %w: %d decisions of arm %d are gone from it, and %d were "+
 				"released", ErrState, q.Head, a, p.heads[a])
-		case q.Off != p.off[a]:
+		case q.Off != p.Off[a]:
 			return fmt.Errorf("play: %w: arm %d was taken off in one of them alone", ErrState, a)
 		}
 	}
-	if l.ledger, err = l.side.curate(p); err != nil {
+	if err := l.side.curate(p); err != nil {
 		return err
 	}
 	for i := range l.further {
-		if err := l.further[i].curate(l.cfg, p.further[i]); err != nil {
+		if err := l.further[i].curate(l.cfg); err != nil {
 			return err
 		}
 	}
-	l.earned = p.earned
+	l.earned = p.Rules
 	if err := l.side.resume(p); err != nil {
 		return err
 	}

@@ -124,6 +124,8 @@ func TestConfigErrors(t *testing.T) {
 		"range is [0, +Inf]":     func(c *Config) { c.Hi = math.Inf(1) },
 		"default is 0.25, must":  func(c *Config) { c.Lo, c.Hi = 1, 0 },
 		"take is take 7":         func(c *Config) { c.Take = 7 },
+		"none without contexts":  func(c *Config) { c.Horizon = 9 },
+		"none without context":   func(c *Config) { c.Rules = flatConfig().Rules },
 		"epoch is missing":       func(c *Config) { c.Epoch = Epoch{} },
 		"2 rounds of arm 2, mus": func(c *Config) { c.Arms = 2 },
 	} {
