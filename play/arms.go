@@ -125,16 +125,6 @@ func (l arms) resume(p *past) error {
 	return nil
 }
 
-// decide puts a decision into its queue.
-func (l arms) decide(q *Queue, arm int, now, deadline int64) {
-	target := 0
-	if l.releases[arm] {
-		target = q.target()
-	}
-	q.tick(now)
-	q.decide(deadline, now+l.cfg.Cut, func(start int) int { return l.end(arm, start) }, target)
-}
-
 func (l arms) out() []policy.Play { return l.s.Batch }
 
 func (l arms) head() (out line) {
