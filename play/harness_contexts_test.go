@@ -1,6 +1,7 @@
 package play
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -29,24 +30,28 @@ type flat struct {
 
 // An alone is a policy that has learned the lines of a transcript, and knows of no other decision.
 type alone struct {
-	policy interface{ Best(actions []float64) int }
-	lines  int
+	policy ContextualPolicy
+	past   *past
+	last   []byte // line
 }
 
 // best is what such a policy plays.
-func (a *alone) best(h *house, p ContextualPolicy, actions []float64) (int, error) {
-	if a.policy == nil || a.lines != len(h.lines) {
+func (a *alone) best(h *house, start func() ContextualPolicy, actions []float64) (int, error) {
+	if a.past == nil || a.past.Lines > len(h.lines) ||
+		a.past.Lines > 0 && !bytes.Equal(a.last, h.lines[a.past.Lines-1]) {
 		cfg := h.cfg
-		cfg.Contexts, cfg.Epoch = p, Epoch{1}
+		cfg.Contexts, cfg.Epoch = start(), Epoch{1}
 		l, err := build(cfg)
 		if err != nil {
 			return 0, err
 		}
-		past := l.past()
-		if err := follow(h.written(), past.add, &past.Lines); err != nil {
+		a.policy, a.past = cfg.Contexts, l.past()
+	}
+	if more := h.lines[a.past.Lines:]; len(more) > 0 {
+		if err := follow(listed(more), a.past.add, &a.past.Lines); err != nil {
 			return 0, err
 		}
-		a.policy, a.lines = p, len(h.lines)
+		a.last = more[len(more)-1]
 	}
 	return a.policy.Best(actions), nil
 }
@@ -248,7 +253,7 @@ func decisionSet(rng *rand.Rand, k int) []float64 {
 func (g *flat) decide(h *house, pick choice) error {
 	own, actions := int64(max(0, pick(60, "own")-40)), decisionSet(h.rng, 4)
 	best := h.live.Best(actions)
-	if want, err := g.other.best(h, flatPolicy(), actions); err != nil {
+	if want, err := g.other.best(h, func() ContextualPolicy { return flatPolicy() }, actions); err != nil {
 		return err
 	} else if best != want && h.live.pending == nil {
 		return caught("plays %d of %v, and what was released says %d", best, actions, want)

@@ -156,7 +156,8 @@ func (g *clinic) decide(h *house, pick choice) error {
 	best := h.live.Best(actions)
 	// What is played is what the lines alone say.
 	if h.live.pending == nil && h.rng.IntN(10) == 0 {
-		if want, err := g.other.best(h, jointPolicy(jointRho), actions); err != nil {
+		build := func() ContextualPolicy { return jointPolicy(jointRho) }
+		if want, err := g.other.best(h, build, actions); err != nil {
 			return err
 		} else if want != best {
 			return caught("plays %d, and what was released says %d", best, want)
