@@ -15,15 +15,15 @@ import (
 // answer, nil if it gives none.
 func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func() int, err error) {
 	cfg = play.Config{Lo: x.Lo, Hi: x.Hi, Default: x.Default, Window: x.Window.Milliseconds()}
+	if cfg.Ledger, err = caps(x); err != nil {
+		return cfg, nil, err
+	}
 	if x.Contextual != nil {
 		cfg.Horizon = int(x.Horizon)
 		if cfg.Contexts, err = x.NewContextual(); err != nil {
 			return cfg, nil, err
 		}
-		if cfg.Rules, err = x.PlayRules(); err != nil {
-			return cfg, nil, err
-		}
-		cfg.Ledger, err = caps(x)
+		cfg.Rules, err = x.PlayRules()
 		return cfg, nil, err
 	}
 	cfg.Arms, cfg.Drop, cfg.Gathering = len(x.Arms), x.Missing == decl.MissingDrop, x.Gathering()
@@ -36,10 +36,7 @@ func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func()
 	if cfg.Take, err = x.Take(); err != nil {
 		return cfg, nil, err
 	}
-	if cfg.Metrics, err = x.PlayMetrics(); err != nil {
-		return cfg, nil, err
-	}
-	cfg.Ledger, err = caps(x)
+	cfg.Metrics, err = x.PlayMetrics()
 	return cfg, answer, err
 }
 

@@ -135,8 +135,8 @@ func (x *live) baseline(ask RankAsk, why Reason) Ranking {
 // ranking is an answer: of the actions that are not excluded each has the probability share, and
 // greedy the probability most.
 func (x *live) ranking(ask RankAsk, greedy int, most, share float64, why Reason, u assignment) Ranking {
-	out := Ranking{Event: ask.Event, Action: ask.Actions[x.events.on[0]].ID, Propensity: u.propensity, Reason: why,
-		Ranked: make([]Ranked, len(ask.Actions))}
+	out := Ranking{Event: ask.Event, Action: ask.Actions[x.events.on[0]].ID, Propensity: u.propensity,
+		Reason: why, Ranked: make([]Ranked, len(ask.Actions))}
 	for i, a := range ask.Actions {
 		out.Ranked[i].ID = a.ID
 	}
@@ -250,25 +250,28 @@ func (x *live) forgetOffers(now int64) {
 	}
 }
 
-// offered is the decision that an offer becomes, ok is false if it is none any more: its event is another
+// offered is the decision that an offer becomes; ok is false if it is none any more: its event is another
 // offer's by now.
-func (b *eventBook) offered(r reported, u assignment) (d play.Decision, ok bool) {
-	v := b.of[r.unit]
+func (x *live) offered(r reported) (d play.Decision, ok bool) {
+	if x.decl.Contextual == nil {
+		return play.Decision{Arm: r.arm}, true
+	}
+	u, v := x.units[r.unit], x.events.of[r.unit]
 	if u.number != r.number || u.by != r.by || v.offer == nil {
 		return d, false
 	}
 	d, v.offer = *v.offer, nil
-	b.of[r.unit] = v
+	x.events.of[r.unit] = v
 	return d, true
 }
 
 // write adds the decisions since it was called last, a block a segment of their queue.
-func (b *eventBook) write(w *store.Write, x *play.Live) {
+func (b *eventBook) write(w *store.Write, from *play.Live) {
 	fresh := b.fresh
 	if b.fresh = nil; len(fresh) == 0 {
 		return
 	}
-	q := x.Queue(0, fresh[0].Number)
+	q := from.Queue(0, fresh[0].Number)
 	if n := max(q.Head-fresh[0].Number, 0); n > 0 { // they have just been released
 		fresh = fresh[min(n, len(fresh)):]
 	}
@@ -286,6 +289,9 @@ func (b *eventBook) write(w *store.Write, x *play.Live) {
 
 // restored are the decisions that were written.
 func (b *eventBook) restored(blocks []store.Events, rules int) (all []play.Event, err error) {
+	if b.mapper == nil {
+		return nil, nil
+	}
 	for _, block := range blocks {
 		events, err := readEvents(block.Data, block.Start, b.mapper.Dim(), rules)
 		if err != nil {

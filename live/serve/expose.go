@@ -79,10 +79,7 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 	}
 	u := assignment{number: beyond, deadline: r.deadline, epoch: x.at, arm: uint16(r.arm)}
 	if r.what == activated {
-		d, ok := play.Decision{Arm: r.arm}, true
-		if x.decl.Contextual != nil {
-			d, ok = x.events.offered(r, mine)
-		}
+		d, ok := x.offered(r)
 		if !ok {
 			return Void, nil
 		}

@@ -146,48 +146,44 @@ func (b *board) released(in *line) (out []amount, err error) {
 			arms = append(arms, p.Arm)
 		}
 	}
-	texts := in.further()
 	switch {
 	case len(in.Release) == 0 && len(arms) == 0:
 		return nil, nil
-	case len(texts) != len(b.names),
+	case len(in.further()) != len(b.names),
 		slices.ContainsFunc(arms, func(a int) bool { return a < 0 || a >= len(b.queues) }):
 		return nil, errReleases
-	case in.N != nil: // rewards by their vectors
+	case in.N != nil:
 		arms = []int{0}
-		var text struct {
-			Slot      int
-			Mechanism json.RawMessage
-		}
-		if err := json.Unmarshal(in.Release, &text); err != nil {
-			return nil, err
-		}
-		m, err := privacy.UnmarshalMechanism(text.Mechanism)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, amount{Booked: Booked{Slot: text.Slot, N: *in.N, Mechanism: m}})
+		out, err = vectorOf(in.Release, *in.N)
 	default:
-		texts = slices.Insert(texts, 0, in.Release)
+		out, err = sumsOf(in.Release, arms, 0)
 	}
-	for i, text := range texts {
-		further := i + len(b.names) - len(texts) + 1
-		sums, err := sumsOf(text, arms)
+	for i, text := range in.further() {
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range sums {
-			if s.further = further; further > 0 {
-				s.Metric = b.names[further-1]
-			}
-			out = append(out, s)
-		}
+		var more []amount
+		more, err = sumsOf(text, arms, i+1)
+		out = append(out, more...)
 	}
-	return out, nil
+	return out, err
+}
+
+// vectorOf reads a release of so many rewards by their vectors.
+func vectorOf(text []byte, n int) ([]amount, error) {
+	var in struct {
+		Slot      int
+		Mechanism json.RawMessage
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return nil, err
+	}
+	m, err := privacy.UnmarshalMechanism(in.Mechanism)
+	return []amount{{Booked: Booked{Slot: in.Slot, N: n, Mechanism: m}}}, err
 }
 
 // sumsOf reads a release of a sum of each of these arms.
-func sumsOf(text []byte, arms []int) (out []amount, err error) {
+func sumsOf(text []byte, arms []int, further int) (out []amount, err error) {
 	var in struct {
 		Slots, N  []int
 		Sum       []float64
@@ -197,14 +193,15 @@ func sumsOf(text []byte, arms []int) (out []amount, err error) {
 		return nil, err
 	}
 	m, err := privacy.UnmarshalMechanism(in.Mechanism)
-	if err == nil && (len(in.Slots) != len(arms) || len(in.N) != len(arms) || len(in.Sum) != len(arms)) {
-		err = errReleases
-	}
 	if err != nil {
 		return nil, err
 	}
+	if len(in.Slots) != len(arms) || len(in.N) != len(arms) || len(in.Sum) != len(arms) {
+		return nil, errReleases
+	}
 	for i, arm := range arms {
-		out = append(out, amount{Booked: Booked{Arm: arm, Slot: in.Slots[i], N: in.N[i], Mechanism: m}, value: in.Sum[i]})
+		b := Booked{Arm: arm, Slot: in.Slots[i], N: in.N[i], Mechanism: m}
+		out = append(out, amount{b, further, in.Sum[i]})
 	}
 	return out, nil
 }
@@ -225,8 +222,11 @@ func (b *board) batch(e *entry) (Batch, error) {
 	if err != nil {
 		return out, fmt.Errorf("%w: %w", ErrTranscript, err)
 	}
-	for _, s := range released {
-		out.Released = append(out.Released, s.Booked)
+	for _, r := range released {
+		if r.further > 0 {
+			r.Metric = b.names[r.further-1]
+		}
+		out.Released = append(out.Released, r.Booked)
 	}
 	return out, nil
 }

@@ -306,14 +306,14 @@ func (e *Engine) newEpoch() (out play.Epoch, err error) {
 }
 
 // run goes on with a play.
-func (x *live) run(m *play.Live, epoch play.Epoch) {
-	x.play, x.ledger = m, m.Ledger()
+func (x *live) run(p *play.Live, epoch play.Epoch) {
+	x.play, x.ledger = p, p.Ledger()
 	x.known = map[epochTag]play.Epoch{tagOfEpoch(epoch): epoch}
 	x.at = x.place(tagOfEpoch(epoch))
 	x.written = make([]wrote, len(x.board.queues))
 	x.parts = map[[2]int]int{}
 	for a := range x.written {
-		for _, r := range m.Queue(a, 0).Runs {
+		for _, r := range p.Queue(a, 0).Runs {
 			x.known[tagOfEpoch(r.Epoch)] = r.Epoch
 		}
 	}

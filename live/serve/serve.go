@@ -400,14 +400,8 @@ func (e *Engine) Decide(ctx context.Context, name, unit string) (Decision, error
 
 // DecideFor gives who asks an arm. It waits for nothing but the experiment's other decisions.
 func (e *Engine) DecideFor(ctx context.Context, name string, ask Ask) (Decision, error) {
-	x, err := e.find(name)
+	x, err := e.writable(ctx, name)
 	if err != nil {
-		return Decision{}, err
-	}
-	if e.cfg.ReadOnly {
-		return Decision{}, ErrReadOnly
-	}
-	if err := ctx.Err(); err != nil {
 		return Decision{}, err
 	}
 	d, err := x.decide(ask, e.now())

@@ -520,7 +520,7 @@ func BenchmarkSimulate(b *testing.B) {
 			s, own := noise.NewFast(1, 1), noise.NewFast(1, 2)
 			samples := 0
 			for b.Loop() {
-				samples += must[Result](b)(simulate(context.Background(), rule, law, 0, &s, &own)).Samples
+				samples += testkit.Must(simulate(context.Background(), rule, law, 0, &s, &own)).Samples
 			}
 			b.ReportMetric(float64(samples)/float64(b.N), "samples/run")
 		})
