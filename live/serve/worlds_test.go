@@ -29,11 +29,78 @@ type saying struct {
 	reward float64
 }
 
-// world plays a fixed traffic in which one unit, the one of decision 30, reports as she will, and
-// writes down all that anybody is told until her reward is released: decisions, tokens, the answers
-// to everybody, who may ask for her decision again and report on it, the states, the lines, the
+// A traffic is an experiment and how its decisions are asked for and reported, by their numbers.
+type traffic struct {
+	name  string
+	most  int           // decisions a round, below
+	late  time.Duration // after which somebody else reports on hers
+	terms Change        // by an operator, in round at
+	at    int
+
+	decide func(n int) (any, error)
+	reward func(n int, reward float64) (Status, error)
+	meet   func(n int, shown bool) (Status, error)
+	ticket func(n int) ticket // x.mu is held
+}
+
+// trafficOf is that of an experiment with arms, or with contexts.
+func trafficOf(t *testing.T, e *Engine, text string) traffic {
+	longer, floor := 70*time.Second, 0.2
+	if strings.Contains(text, "contextual:") {
+		longer, floor = 12*time.Second, 0.3
+		return traffic{name: "news", most: 4, late: 6 * time.Second, terms: Change{Window: &longer, Floor: &floor},
+			at:     40,
+			decide: func(n int) (any, error) { return e.Rank(t.Context(), "news", newsAsk(n)) },
+			reward: func(n int, r float64) (Status, error) {
+				return e.RewardEvent(t.Context(), "news", newsAsk(n).Event, r)
+			},
+			meet: func(n int, shown bool) (Status, error) {
+				if !shown { // which nobody can say
+					return "", nil
+				}
+				return e.ActivateEvent(t.Context(), "news", newsAsk(n).Event)
+			},
+			ticket: func(n int) ticket {
+				k, err := mustFind(t, e, "news").event(newsAsk(n).Event)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return k
+			}}
+	}
+	tokens := map[int]string{}
+	return traffic{name: "shop", most: 3, late: 40 * time.Second, terms: Change{Window: &longer, Floor: &floor},
+		at: 60,
+		decide: func(n int) (any, error) {
+			d, err := e.Decide(t.Context(), "shop", fmt.Sprint(n))
+			tokens[n] = d.Token
+			return d, err
+		},
+		reward: func(n int, r float64) (Status, error) {
+			one := Outcome{Report: Report{tokens[n], r}}
+			if strings.Contains(text, "metrics") && n%5 == 0 {
+				one.Metrics = map[string]float64{"basket": 150 * r}
+			}
+			out, err := e.Outcomes(t.Context(), "shop", []Outcome{one})
+			if err != nil {
+				return "", err
+			}
+			return out[0].Status, out[0].Err
+		},
+		meet: func(n int, shown bool) (Status, error) {
+			return e.Activate(t.Context(), "shop", tokens[n], shown)
+		},
+		ticket: func(n int) ticket {
+			k, _ := newSigner(mustFind(t, e, "shop").tokenKey).read(tokens[n])
+			return k
+		}}
+}
+
+// world plays a fixed traffic in which one unit, the one of decision 30, reports as it will, and
+// writes down all that anybody is told until its reward is released: decisions, tokens, the answers
+// to everybody, who may ask for its decision again and report on it, the states, the lines, the
 // ledger. Twin has the observer told what a broken service would tell. Where decisions count when
-// they are activated, they are after two seconds, hers too, and some never.
+// they are activated, they are after two seconds, this one too, and some never.
 func world(t *testing.T, twin, text string, hers []saying) string {
 	t.Helper()
 	const unit = 30
@@ -45,6 +112,9 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 			return fixed{s}, err
 		},
 		Curator: func(rc release.Config) (release.Curator, error) { return release.Simulated(rc, &coins) },
+		VectorCurator: func(rc release.FeatureConfig) (release.FeatureCurator, error) {
+			return release.SimulatedFeatures(rc, &coins)
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -52,65 +122,57 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 	defer e.Close()
 	var out bytes.Buffer
 	begin(t, e, text)
-	offers := strings.Contains(text, "activate")
-	retracted := strings.Contains(text, "retract")
-	shows := func(who any, d Decision, shown bool) {
-		s, err := e.Activate(t.Context(), "shop", d.Token, shown)
+	of := trafficOf(t, e, text)
+	x := mustFind(t, e, of.name)
+	offers, retracted := strings.Contains(text, "activate"), strings.Contains(text, "retract")
+	shows := func(who any, n int, shown bool) {
+		s, err := of.meet(n, shown)
 		fmt.Fprintln(&out, "shows", who, shown, s, err)
 	}
-	met := map[int][]Decision{}        // by round
+	met := map[int][]int{}             // by round
 	src := rand.New(rand.NewPCG(5, 6)) // of the traffic
-	var mine Decision
 	var decided time.Time
 	n := 0
 	for round := range 400 {
 		c.Add(500 * time.Millisecond)
-		if round == 60 { // what an operator changes meanwhile tells nothing either
-			longer, floor := 70*time.Second, 0.2
-			if err := e.Change(t.Context(), "shop", Change{Window: &longer, Floor: &floor}); err != nil {
+		if round == of.at { // what an operator changes meanwhile tells nothing either
+			if err := e.Change(t.Context(), of.name, of.terms); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if err := e.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for range src.IntN(3) {
-			d, err := e.Decide(t.Context(), "shop", fmt.Sprint(n))
+		for range src.IntN(of.most) {
+			d, err := of.decide(n)
 			fmt.Fprintln(&out, "decides", n, d, err)
 			if n%3 != 2 {
-				met[round+4] = append(met[round+4], d)
+				met[round+4] = append(met[round+4], n)
 			}
 			if n == unit {
-				mine, decided = d, c.Now()
+				decided = c.Now()
 			} else if src.IntN(2) == 0 {
-				s, err := e.Reward(t.Context(), "shop", Report{d.Token, float64(n % 2)})
+				s, err := of.reward(n, float64(n%2))
 				fmt.Fprintln(&out, "another", s, err)
 			}
 			n++
 		}
-		for i, d := range met[round] {
-			if offers {
-				shows(i, d, true)
-			}
+		for _, n := range met[round] {
+			shows(n, n, true)
 		}
-		if mine.Token != "" {
+		if !decided.IsZero() {
 			for _, r := range hers {
 				if c.Now().Equal(decided.Add(r.after)) {
-					one := Outcome{Report: Report{mine.Token, r.reward}}
-					if strings.Contains(text, "metrics") {
-						one.Metrics = map[string]float64{"basket": 150 * r.reward}
-					}
-					if _, err := e.Outcomes(t.Context(), "shop", []Outcome{one}); err != nil {
+					if _, err := of.reward(unit, r.reward); err != nil {
 						t.Fatal(err)
 					}
 					if twin == "activates" {
-						_, _ = e.Activate(t.Context(), "shop", mine.Token, true)
+						_, _ = of.meet(unit, true)
 					}
 				}
 			}
-			x, _ := e.find("shop")
-			k, _ := newSigner(x.tokenKey).read(mine.Token)
 			x.mu.Lock()
+			k := of.ticket(unit)
 			if u, said := x.units[k.key()]; said {
 				k.number = u.number
 			} else if offers {
@@ -123,31 +185,38 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				fmt.Fprintln(&out, "released at", c.Now())
 				return out.String()
 			}
-			again, err := e.Decide(t.Context(), "shop", fmt.Sprint(unit))
+			again, err := of.decide(unit)
 			fmt.Fprintln(&out, "asked again", again, err)
-			if retracted && src.IntN(5) == 0 && c.Now().Sub(decided) >= 10*time.Second &&
-				(twin != "heeds rewards" || !came) {
-				shows("her", mine, false)
+			since := c.Now().Sub(decided)
+			if retracted && src.IntN(5) == 0 && since >= 10*time.Second && (twin != "heeds rewards" || !came) {
+				shows("her", unit, false)
 			}
-			if since := c.Now().Sub(decided); offers && src.IntN(3) == 0 && since >= time.Second {
-				shows("her", mine, src.IntN(2) == 0 || since < 3*time.Second)
+			if offers && src.IntN(3) == 0 && since >= time.Second {
+				shows("her", unit, src.IntN(2) == 0 || since < 3*time.Second)
 			}
-			if src.IntN(3) == 0 && c.Now().After(decided.Add(40*time.Second)) {
-				s, err := e.Reward(t.Context(), "shop", Report{again.Token, 0})
+			if src.IntN(3) == 0 && since > of.late {
+				s, err := of.reward(unit, 0)
 				if twin == "duplicates" && came {
 					s = "duplicate"
 				}
 				fmt.Fprintln(&out, "observer", s, err)
 			}
-			if twin == "counts" {
+			switch {
+			case twin == "counts":
 				fmt.Fprintln(&out, g.Came.Len())
+			case twin == "sums":
+				fmt.Fprintln(&out, g.Sum, g.More)
 			}
 		}
-		info, err := e.Get(t.Context(), "shop")
-		ledger, _ := e.Ledger(t.Context(), "shop")
-		fmt.Fprintf(&out, "%v %v %v %v %v %v %s\n", info.State, info.Wait, info.Until, info.Arms,
-			info.Batches, err, ledger)
-		lines, err := e.Transcript(t.Context(), "shop")
+		info, err := e.Get(t.Context(), of.name)
+		ledger, _ := e.Ledger(t.Context(), of.name)
+		hours, _ := e.Hours(t.Context(), of.name)
+		fmt.Fprintf(&out, "%v %v %v %v %v %v %v %s\n", info.State, info.Wait, info.Until, info.Arms,
+			info.Batches, hours, err, ledger)
+		if of := info.Contextual; of != nil {
+			fmt.Fprintf(&out, "%+v\n", *of)
+		}
+		lines, err := e.Transcript(t.Context(), of.name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,46 +224,65 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 			fmt.Fprintf(&out, "%s %v", line, err)
 		}
 	}
-	t.Fatal("her reward was never released")
+	t.Fatal("the reward was never released")
 	return ""
 }
 
-// Two runs that differ in one unit's reward, or in whether, how often or when she reports, are the
-// same to everybody until her reward is released, and it is released at the same tick.
+// Two runs that differ in one unit's reward, or in whether, how often or when it is reported, are the
+// same to everybody until that is released, and it is released at the same tick.
 func TestTwoWorlds(t *testing.T) {
-	worlds := map[string][]saying{
+	sayings := map[string][]saying{
 		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{28e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
 		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{61e9, 1}}, "out of range": {{1e9, 1e300}},
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
 	}
-	for _, exposure := range exposures {
-		silent := world(t, "", exposure, nil)
-		if n := strings.Count(silent, "observer accepted"); n < 3 {
-			t.Errorf("the observer was answered %d times", n)
-		}
-		for name, hers := range worlds {
-			if got := world(t, "", exposure, hers); got != silent {
-				t.Errorf("%s: somebody sees it: %s", name, differ(got, silent))
-			}
-		}
-		for _, twin := range []string{"duplicates", "counts"} {
-			if world(t, twin, exposure, worlds["1"]) == world(t, twin, exposure, nil) {
-				t.Errorf("a service that tells %s is not caught", twin)
-			}
-		}
-	}
-	if world(t, "heeds rewards", exposures[2], worlds["1"]) == world(t, "heeds rewards", exposures[2], nil) {
+	twoWorlds(t, exposures, sayings, "duplicates", "counts", "sums")
+	if world(t, "heeds rewards", exposures[2], sayings["1"]) == world(t, "heeds rewards", exposures[2], nil) {
 		t.Error("a service in which who has had a reward cannot be retracted is not caught")
 	}
 	// where what does not come is dropped, whether it came is no secret
 	dropping := with("missing: drop\nreports: every")
-	reported := world(t, "", dropping, worlds["0"])
+	reported := world(t, "", dropping, sayings["0"])
 	for _, name := range []string{"1", "later", "twice", "two rewards", "out of range"} {
-		if got := world(t, "", dropping, worlds[name]); got != reported {
+		if got := world(t, "", dropping, sayings[name]); got != reported {
 			t.Errorf("dropping: %s: somebody sees it: %s", name, differ(got, reported))
 		}
 	}
-	if world(t, "activates", exposures[1], worlds["at once"]) == world(t, "activates", exposures[1], nil) {
+}
+
+// The same with contexts.
+func TestTwoWorldsOfContexts(t *testing.T) {
+	twoWorlds(t, []string{news,
+		strings.Replace(news, "floor: 0.2", "floor: 0.2\nexposure: activate\nactivate_within: 8s", 1),
+		strings.Replace(news, "actions: 8", "mode: apprentice", 1),
+	}, map[string][]saying{
+		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{9e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
+		"two rewards": {{3e9, 0}, {5e9, 1}}, "late": {{31e9, 1}}, "out of range": {{1e9, 1e300}},
+		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {4e9, 1}},
+	}, "duplicates", "counts", "sums")
+}
+
+// twoWorlds compares the worlds of experiments, in the second of which decisions are activated, and has
+// those be caught that tell.
+func twoWorlds(t *testing.T, experiments []string, sayings map[string][]saying, twins ...string) {
+	t.Helper()
+	for _, text := range experiments {
+		silent := world(t, "", text, nil)
+		if n := strings.Count(silent, "observer accepted"); n < 3 {
+			t.Errorf("the observer was answered %d times", n)
+		}
+		for name, hers := range sayings {
+			if got := world(t, "", text, hers); got != silent {
+				t.Errorf("%s: somebody sees it: %s", name, differ(got, silent))
+			}
+		}
+		for _, twin := range twins {
+			if world(t, twin, text, sayings["1"]) == world(t, twin, text, nil) {
+				t.Errorf("a service that tells %s is not caught", twin)
+			}
+		}
+	}
+	if world(t, "activates", experiments[1], sayings["at once"]) == world(t, "activates", experiments[1], nil) {
 		t.Error("a service in which rewards activate is not caught")
 	}
 }
