@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -37,82 +35,24 @@ func crashAsk(event string) RankAsk {
 	return ask
 }
 
-// TestCrashContextsChild is the process that is killed. Beside what TestCrashChild says it says
-//
-//	ask EVENT            an event is about to be ranked
-//	told EVENT ACTION    and was answered
-func TestCrashContextsChild(t *testing.T) {
-	e, held, start := openChild(t)
-	report := func(event string, steps int64) {
-		for {
-			s, err := e.RewardEvent(t.Context(), "news", event, float64(steps)*release.ExactStep)
-			switch {
-			case err == nil:
-				say("got %s %s", event, s)
-				return
-			case errors.Is(err, ErrEvent):
-				say("failed event %s was told, and is not there", event)
-				return
+func newsVictim(t *testing.T, e *Engine) victim {
+	return victim{name: "news", grid: 1, tick: 20 * time.Millisecond,
+		decide: func() (string, time.Time, bool) {
+			ask := crashAsk(fmt.Sprintf("%d-%x", rand.IntN(1000), rand.Uint64()))
+			say("ask %s", ask.Event)
+			r, err := e.Rank(t.Context(), "news", ask)
+			if err != nil || r.Reason != Split {
+				return "", time.Time{}, false
 			}
-			time.Sleep(time.Millisecond)
-		}
+			say("told %s %s", ask.Event, r.Action)
+			return ask.Event, r.Expires, true
+		},
+		report: func(event string, steps int64) (Status, error) {
+			return e.RewardEvent(t.Context(), "news", event, float64(steps)*release.ExactStep)
+		},
+		sum:  func(info Info) float64 { return info.Contextual.Rules[0].Sum },
+		hold: func(w *witness) int { return w.holdContexts(t, e) },
 	}
-	reportAll(report)
-	if info, err := e.Get(t.Context(), "news"); err != nil || info.State == Failed {
-		say("failed %s %v", info.Reason, err)
-		return
-	}
-	start()
-	say("ready")
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for {
-				ask := crashAsk(fmt.Sprintf("%d-%x", rand.IntN(1000), rand.Uint64()))
-				say("ask %s", ask.Event)
-				r, err := e.Rank(t.Context(), "news", ask)
-				if err != nil || r.Reason != Split {
-					continue
-				}
-				say("told %s %s", ask.Event, r.Action)
-				if rand.IntN(4) > 0 {
-					steps, letGo := rand.Int64N(1<<20+1), held.of(e, ask.Event, r.Expires)
-					say("sent %s %d", ask.Event, steps)
-					report(ask.Event, steps)
-					letGo()
-				}
-			}
-		})
-	}
-	sayShown(t, e, "news", func(info Info) float64 { return info.Contextual.Rules[0].Sum })
-}
-
-// judgeContexts opens the store a last time, releases all that can be, and holds every released sum
-// against the vectors of the events that were told, and their rewards that were accepted.
-func (w *witness) judgeContexts(t *testing.T, dir string) (released int) {
-	t.Helper()
-	c := clock.At(time.UnixMilli(1))
-	zero := func() int { return 0 }
-	e := open(t, Config{Clock: c.Now, Curator: knownNoise(zero), VectorCurator: knownVectors(zero),
-		Store: store.SQLite(dir)})
-	defer func() { _ = e.Close() }()
-	for _, text := range w.open() {
-		event, steps, _ := strings.Cut(text, " ")
-		n, _ := strconv.ParseInt(steps, 10, 64)
-		s, err := e.RewardEvent(t.Context(), "news", event, float64(n)*release.ExactStep)
-		if err != nil {
-			w.fault("a reward is refused: %v", err)
-			return 0
-		}
-		w.got[event] = string(s)
-	}
-	settle(t, e, c, 20*time.Millisecond, 60)
-	info, _ := e.Get(t.Context(), "news")
-	if info.State == Failed {
-		w.fault("failed %s", info.Reason)
-		return 0
-	}
-	return w.holdContexts(t, e)
 }
 
 // holdContexts holds the lines against what was told, and gives how many decisions they release.
@@ -216,7 +156,7 @@ func TestContextsOnAMoodyDisk(t *testing.T) {
 			return moody{s, &ill}, err
 		}})
 	begin(t, e, crashNews)
-	w := newWitness("")
+	w := newWitness(crashNews)
 	var mu sync.Mutex
 	failures := 0
 	again := func(do func() error) {
@@ -281,70 +221,18 @@ func TestContextsOnAMoodyDisk(t *testing.T) {
 	}
 }
 
-func crashContexts(t *testing.T, fault string, kills int) (w *witness, released int) {
-	t.Helper()
-	dir := t.TempDir()
-	zero := func() int { return 0 }
-	e := open(t, Config{Store: store.SQLite(dir), Clock: func() time.Time { return time.UnixMilli(1) },
-		Curator: knownNoise(zero), VectorCurator: knownVectors(zero)})
-	begin(t, e, crashNews)
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if w = newWitness("TestCrashContextsChild"); !w.lives(t, dir, fault, kills) {
-		return w, 0
-	}
-	return w, w.judgeContexts(t, dir)
-}
-
 // However often the process is killed, an event that was told is there, as it was told; what is
 // released is the vectors of the decisions times what was accepted, and defaults for what was not;
 // what was shown once is not shown differently.
-func TestCrashContexts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes ten seconds")
-	}
-	t.Parallel()
-	w, released := crashContexts(t, "", kills())
-	for _, f := range w.faults {
-		t.Error(f)
-	}
-	counts := map[string]int{}
-	for _, s := range w.got {
-		counts[s]++
-	}
-	t.Logf("%d kills, %d times ready, %d events told, %d rewards sent, %v, %d lines shown, %d decisions released",
-		kills(), w.starts, len(w.told), len(w.sent), counts, len(w.lines), released)
-	if counts["accepted"] == 0 || released == 0 || w.starts < kills()/4 {
-		t.Errorf("nothing was tried: %v, %d released, %d starts", counts, released, w.starts)
-	}
-}
+func TestCrashContexts(t *testing.T) { crashes(t, crashNews) }
 
 // Stores that are wrong are found.
 func TestCrashContextsTwins(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes ten seconds")
-	}
-	t.Parallel()
-	for fault, as := range map[string]string{
+	crashTwins(t, crashNews, map[string]string{
 		"answers before the fsync":            "there is no such event|was told, and is not there",
 		"releases outside of the transaction": "the transcript does not hold",
 		"draws noise again":                   "was shown as",
 		"issues numbers again":                "counts for two",
 		"forgets vectors":                     "events of",
-	} {
-		found := regexp.MustCompile(as)
-		t.Run(fault, func(t *testing.T) {
-			for range 20 { // each finds it with a probability far above a half
-				w, _ := crashContexts(t, fault, 12)
-				for _, f := range w.faults {
-					if found.MatchString(f) {
-						t.Log(f)
-						return
-					}
-				}
-			}
-			t.Error("it was not found")
-		})
-	}
+	})
 }

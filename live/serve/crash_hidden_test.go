@@ -57,16 +57,15 @@ func crashReport(t *testing.T, e *Engine, token string, steps int64) (Status, er
 func crashHidden(t *testing.T, fault string, kills int) (w *witness, p *party, released int) {
 	t.Helper()
 	p = newParty(t, func() int64 { return noiseUnit << 20 })
-	w = newWitness("TestCrashChild")
-	w.shop = strings.NewReplacer("dp-klucb, first: 10, alpha: 1.05", "dp-klucb-j, first: 10").Replace(crashShop) +
-		p.terms()
-	x := parse(t, w.shop)
+	w = newWitness(strings.NewReplacer("dp-klucb, first: 10, alpha: 1.05", "dp-klucb-j, first: 10").Replace(crashShop) +
+		p.terms())
+	x := parse(t, w.text)
 	var err error
 	if p.task, err = x.Task(); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	crashStoreOf(t, store.SQLite(dir), w.shop)
+	crashStore(t, store.SQLite(dir), w.text)
 	if w.lives(t, dir, fault, kills) {
 		released = w.judge(t, dir)
 	}

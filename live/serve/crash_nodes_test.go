@@ -265,8 +265,8 @@ func cut(address string) {
 func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, stops, cuts int) {
 	t.Helper()
 	address := pgtest.Database(t)
-	crashStore(t, postgresAt(t, address))
-	w = newWitness("TestCrashChild")
+	crashStore(t, postgresAt(t, address), crashShop)
+	w = newWitness(crashShop)
 	events := make(chan spoken, 1000)
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
 	starts := 0

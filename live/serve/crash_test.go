@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,6 +35,8 @@ import (
 //	got TOKEN STATUS     and was answered
 //	line NUMBER TEXT     a line of the transcript was shown
 //	sums NUMBER SUM      what all lines before this one released
+//	ask EVENT            an event is about to be ranked
+//	told EVENT ACTION    and was answered
 //
 // A decision that was told and never reported is a default.
 const crashShop = `
@@ -259,26 +262,66 @@ func reportAll(report func(name string, steps int64)) {
 	}
 }
 
+// A victim is an experiment of a process that is killed, and what it has of its kind.
+type victim struct {
+	name string
+	grid int64         // rewards are multiples of so many steps
+	tick time.Duration // between the syncs that release all that can be
+
+	decide func() (name string, expires time.Time, ok bool)
+	report func(name string, steps int64) (Status, error)
+	sum    func(Info) float64
+	hold   func(w *witness) (released int)
+}
+
+func victimOf(t *testing.T, e *Engine, text string) victim {
+	if strings.Contains(text, "contextual:") {
+		return newsVictim(t, e)
+	}
+	v := victim{name: "shop", grid: 1, tick: 7 * time.Millisecond,
+		decide: func() (string, time.Time, bool) {
+			d, err := e.Decide(t.Context(), "shop", "")
+			return d.Token, d.Expires, err == nil && d.Token != ""
+		},
+		report: func(token string, steps int64) (Status, error) { return crashReport(t, e, token, steps) },
+		sum:    func(info Info) float64 { return info.Arms[0].Sum + info.Arms[1].Sum },
+		hold:   func(w *witness) int { return w.holdArms(t, e) },
+	}
+	if isHidden(text) {
+		v.grid = 1 << 10
+	}
+	return v
+}
+
+// isHidden says that the service sees no reward of an experiment.
+func isHidden(text string) bool { return strings.Contains(text, "trust: two-server") }
+
 // TestCrashChild is the process that is killed.
 func TestCrashChild(t *testing.T) {
 	e, held, start := openChild(t)
-	report := func(token string, steps int64) {
+	text := cmp.Or(os.Getenv("SOTTO_CRASH_SHOP"), crashShop)
+	v := victimOf(t, e, text)
+	report := func(name string, steps int64) {
 		for {
-			s, err := crashReport(t, e, token, steps)
-			if err == nil {
-				say("got %s %s", token, s)
+			s, err := v.report(name, steps)
+			switch {
+			case err == nil:
+				say("got %s %s", name, s)
+				return
+			case errors.Is(err, ErrEvent):
+				say("failed event %s was told, and is not there", name)
 				return
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}
 	reportAll(report)
-	if _, err := e.Get(t.Context(), "shop"); errors.Is(err, ErrNotFound) {
-		begin(t, e, cmp.Or(os.Getenv("SOTTO_CRASH_SHOP"), crashShop))
+	if _, err := e.Get(t.Context(), v.name); errors.Is(err, ErrNotFound) {
+		begin(t, e, text)
 		say("made")
 	}
 	slow, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SLOW"))
-	if info, err := e.Get(t.Context(), "shop"); err != nil || info.State == Failed {
+	if info, err := e.Get(t.Context(), v.name); err != nil || info.State == Failed {
 		say("failed %s %v", info.Reason, err)
 		return
 	}
@@ -288,24 +331,21 @@ func TestCrashChild(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for {
-				d, err := e.Decide(t.Context(), "shop", "")
-				if err != nil || d.Token == "" {
+				name, expires, ok := v.decide()
+				if !ok {
 					continue
 				}
 				time.Sleep(time.Duration((1+slow)*rand.IntN(3)) * time.Millisecond)
 				if rand.IntN(4) > 0 {
-					steps, letGo := rand.Int64N(1<<20+1), held.of(e, d.Token, d.Expires)
-					if d.Report != nil { // on its grid
-						steps &^= 1<<10 - 1
-					}
-					say("sent %s %d", d.Token, steps)
-					report(d.Token, steps)
+					steps, letGo := rand.Int64N(1<<20+1)/v.grid*v.grid, held.of(e, name, expires)
+					say("sent %s %d", name, steps)
+					report(name, steps)
 					letGo()
 				}
 			}
 		})
 	}
-	sayShown(t, e, "shop", func(info Info) float64 { return info.Arms[0].Sum + info.Arms[1].Sum })
+	sayShown(t, e, v.name, v.sum)
 }
 
 // sayShown says all that is shown of an experiment.
@@ -342,8 +382,7 @@ type witness struct {
 	faults []string
 	asked  map[string]bool   // events
 	told   map[string]string // their actions
-	child  string            // the test that is killed
-	shop   string            // whose rewards are hidden; empty: crashShop
+	text   string            // of their experiment
 	starts int               // of children that were ready
 	count  int               // of syncs
 }
@@ -405,9 +444,9 @@ func (w *witness) open() (out []string) {
 // life is one child, from its start to its kill.
 func (w *witness) life(t *testing.T, dir, fault, at string, wait time.Duration) {
 	t.Helper()
-	c := exec.Command(os.Args[0], "-test.run=^"+w.child+"$")
+	c := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
 	c.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN="+fault, "SOTTO_CRASH_AT="+at,
-		"SOTTO_CRASH_SHOP="+w.shop)
+		"SOTTO_CRASH_SHOP="+w.text)
 	c.Stdin = strings.NewReader(strings.Join(w.open(), "\n"))
 	out, err := c.StdoutPipe()
 	if err != nil {
@@ -428,7 +467,7 @@ func (w *witness) life(t *testing.T, dir, fault, at string, wait time.Duration) 
 }
 
 // judge opens the store a last time, releases all that can be, and holds every released sum against
-// the rewards that were accepted.
+// what was told and accepted.
 func (w *witness) judge(t *testing.T, dir string) (released int) {
 	t.Helper()
 	return w.judgeStore(t, store.SQLite(dir))
@@ -437,8 +476,7 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store, error)) (released int) {
 	t.Helper()
 	c := clock.At(time.UnixMilli(1))
-	e, err := Open(t.Context(), Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: at,
-		HelperSecret: func(string) []byte { return shared }, gatherPause: time.Millisecond})
+	e, err := Open(t.Context(), quiet(at, c.Now))
 	if err != nil { // of a broken copy it may be what a page of another commit has made of it
 		w.fault("it cannot be opened: %v", err)
 		return 0
@@ -447,32 +485,35 @@ func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store
 	if err := e.Lead(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	v := victimOf(t, e, w.text)
 	for _, text := range w.open() {
-		token, steps, _ := strings.Cut(text, " ")
+		name, steps, _ := strings.Cut(text, " ")
 		n, _ := strconv.ParseInt(steps, 10, 64)
-		s, err := crashReport(t, e, token, n)
+		s, err := v.report(name, n)
 		if err != nil {
 			w.fault("a reward is refused: %v", err)
 			return 0
 		}
-		w.got[token] = string(s)
+		w.got[name] = string(s)
 	}
-	settle(t, e, c, 7*time.Millisecond, 40)
-	info, _ := e.Get(t.Context(), "shop")
+	settle(t, e, c, v.tick, 60)
+	info, err := e.Get(t.Context(), v.name)
 	for info.State == Waiting && info.Wait != "rewards" { // sums are gathered beside the writer
-		settle(t, e, c, 7*time.Millisecond, 1)
+		settle(t, e, c, v.tick, 1)
 		time.Sleep(time.Millisecond)
-		info, _ = e.Get(t.Context(), "shop")
+		info, err = e.Get(t.Context(), v.name)
 	}
-	if info.State == Failed {
-		w.fault("failed %s", info.Reason)
+	if err != nil || info.State == Failed {
+		w.fault("failed %s, %v", info.Reason, err)
 		return 0
 	}
-	x, err := e.find("shop")
-	if err != nil {
-		w.fault("%v", err)
-		return 0
-	}
+	return v.hold(w)
+}
+
+// holdArms holds every sum, released or not, against the rewards that were accepted.
+func (w *witness) holdArms(t *testing.T, e *Engine) (released int) {
+	t.Helper()
+	x := mustFind(t, e, "shop")
 	sign := newSigner(x.tokenKey)
 	accepted := map[[2]int]int64{}
 	for token, s := range w.got {
@@ -540,7 +581,7 @@ func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store
 			for number := s.Start; number < end; number++ {
 				want += accepted[[2]int{arm, number}]
 			}
-			if w.shop != "" { // what they are is in no sum
+			if isHidden(w.text) { // what they are is in no sum
 				want = 0
 			}
 			if s.Sum != want {
@@ -557,16 +598,17 @@ func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store
 	return released
 }
 
-// crashStore makes a store in which crashShop runs.
-func crashStore(t *testing.T, at func(context.Context) (store.Store, error)) {
-	t.Helper()
-	crashStoreOf(t, at, crashShop)
+// quiet is an engine whose noise is none.
+func quiet(at func(context.Context) (store.Store, error), now func() time.Time) Config {
+	zero := func() int { return 0 }
+	return Config{Store: at, Clock: now, Curator: knownNoise(zero), VectorCurator: knownVectors(zero),
+		HelperSecret: func(string) []byte { return shared }, gatherPause: time.Millisecond}
 }
 
-func crashStoreOf(t *testing.T, at func(context.Context) (store.Store, error), text string) {
+// crashStore makes a store in which an experiment runs.
+func crashStore(t *testing.T, at func(context.Context) (store.Store, error), text string) {
 	t.Helper()
-	e := open(t, Config{Store: at, Clock: func() time.Time { return time.UnixMilli(1) },
-		Curator: knownNoise(func() int { return 0 }), HelperSecret: func(string) []byte { return shared }})
+	e := open(t, quiet(at, func() time.Time { return time.UnixMilli(1) }))
 	begin(t, e, text)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -574,18 +616,18 @@ func crashStoreOf(t *testing.T, at func(context.Context) (store.Store, error), t
 }
 
 // crash kills a child so often.
-func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
+func crash(t *testing.T, text, fault string, kills int) (w *witness, released int) {
 	t.Helper()
 	dir := t.TempDir()
-	crashStore(t, store.SQLite(dir))
-	if w = newWitness("TestCrashChild"); !w.lives(t, dir, fault, kills) {
-		return w, 0
+	crashStore(t, store.SQLite(dir), text)
+	if w = newWitness(text); w.lives(t, dir, fault, kills) {
+		released = w.judge(t, dir)
 	}
-	return w, w.judge(t, dir)
+	return w, released
 }
 
-func newWitness(child string) *witness {
-	return &witness{child: child, sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{},
+func newWitness(text string) *witness {
+	return &witness{text: text, sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{},
 		asked: map[string]bool{}, told: map[string]string{}}
 }
 
@@ -593,7 +635,7 @@ func newWitness(child string) *witness {
 func (w *witness) lives(t *testing.T, dir, fault string, kills int) bool {
 	t.Helper()
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
-	if w.shop != "" {
+	if isHidden(w.text) {
 		points = append(points, "gathered")
 	}
 	for i := range kills {
@@ -623,12 +665,14 @@ func kills() int {
 
 // However often the process is killed, what is released is what was accepted, and defaults for what
 // was not; what was shown once is not shown differently; no two decisions have one number.
-func TestCrash(t *testing.T) {
+func TestCrash(t *testing.T) { crashes(t, crashShop) }
+
+func crashes(t *testing.T, text string) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds")
 	}
 	t.Parallel()
-	w, released := crash(t, "", kills())
+	w, released := crash(t, text, "", kills())
 	for _, f := range w.faults {
 		t.Error(f)
 	}
@@ -636,8 +680,8 @@ func TestCrash(t *testing.T) {
 	for _, s := range w.got {
 		counts[s]++
 	}
-	t.Logf("%d kills, %d times ready, %d rewards sent, %v, %d lines shown, %d decisions released", kills(),
-		w.starts, len(w.sent), counts, len(w.lines), released)
+	t.Logf("%d kills, %d times ready, %d events told, %d rewards sent, %v, %d lines shown, %d decisions released",
+		kills(), w.starts, len(w.told), len(w.sent), counts, len(w.lines), released)
 	if counts["accepted"] == 0 || released == 0 || w.starts < kills()/4 {
 		t.Errorf("nothing was tried: %v, %d released, %d starts", counts, released, w.starts)
 	}
@@ -645,21 +689,26 @@ func TestCrash(t *testing.T) {
 
 // Stores that are wrong are found.
 func TestCrashTwins(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes ten seconds")
-	}
-	t.Parallel()
-	for fault, as := range map[string]string{
+	crashTwins(t, crashShop, map[string]string{
 		"answers before the fsync":            "accepted and defaults are",
 		"releases outside of the transaction": "the transcript does not hold",
 		"draws noise again":                   "was shown as",
 		"issues numbers again":                "counts for two",
-	} {
+	})
+}
+
+func crashTwins(t *testing.T, text string, faults map[string]string) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	t.Parallel()
+	for fault, as := range faults {
+		found := regexp.MustCompile(as)
 		t.Run(fault, func(t *testing.T) {
 			for range 20 { // each finds it with a probability far above a half
-				w, _ := crash(t, fault, 12)
+				w, _ := crash(t, text, fault, 12)
 				for _, f := range w.faults {
-					if strings.Contains(f, as) {
+					if found.MatchString(f) {
 						t.Log(f)
 						return
 					}

@@ -38,8 +38,8 @@ func TestPaused(t *testing.T) {
 func testPaused(t *testing.T, at string) (void int) {
 	t.Helper()
 	dir := t.TempDir()
-	crashStore(t, store.SQLite(dir))
-	w := newWitness("TestCrashChild")
+	crashStore(t, store.SQLite(dir), crashShop)
+	w := newWitness(crashShop)
 	child := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
 	child.Env = append(os.Environ(), "SOTTO_CRASH_DIR="+dir, "SOTTO_CRASH_TWIN=", "SOTTO_CRASH_AT="+at,
 		"SOTTO_CRASH_STOPS=yes")

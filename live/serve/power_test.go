@@ -262,7 +262,7 @@ func losePower(t *testing.T, fault, until string) (w *witness, cuts, released in
 	t.Helper()
 	dir, before := filepath.Join(t.TempDir(), "data"), map[string]*inode{}
 	if fault != "" { // it is wrong from here on
-		crashStore(t, store.SQLite(dir))
+		crashStore(t, store.SQLite(dir), crashShop)
 		names, err := filepath.Glob(filepath.Join(dir, "*"))
 		if err != nil {
 			t.Fatal(err)
@@ -276,7 +276,7 @@ func losePower(t *testing.T, fault, until string) (w *witness, cuts, released in
 		}
 	}
 	trace := recorded(t, dir, fault, until)
-	w = newWitness("TestCrashChild")
+	w = newWitness(crashShop)
 	src := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]bool{}
 	tmp, made := fast(t), fault != ""
