@@ -24,27 +24,23 @@ func on(name string) string { return fmt.Sprintf("planted == %q", name) }
 var faults = []fault{
 	// What was released stays in the queue of its arm, and is in the next release too.
 	{"a slot twice", "queue.go", "q.Segments = slices.Delete(q.Segments, 0, k)\n\tq.advance(head)",
-		`if q.Asked = 0; !(%s) {
+		`if asked := q.Asked > 0; !(%s && asked) { // of contexts nothing is asked for
 			q.Segments = slices.Delete(q.Segments, 0, k)
 			q.advance(head)
+		} else {
+			q.Asked = 0
 		}`},
 	// A curator is made anew for a release, with another key of its noise.
-	{"noise drawn again", "close.go", "c, text := &Commit{}, lineOf(l.s.Batch)",
-		`if %s {
-			again, err := l.cfg.Curator(release.Config{Arms: l.cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi,
-				Mechanism: l.cfg.Policy.Mechanism(), Ledger: l.curator.Ledger()})
-			if err != nil {
-				return nil, err
-			}
-			l.curator = again.(release.StepCurator)
-			l.driver.Curator = l.curator
-		}
-		c, text := &Commit{}, lineOf(l.s.Batch)`},
+	{"noise drawn again", "arms.go", "func (l arms) head() (out line) {",
+		`func (l arms) head() (out line) {
+			if %s {
+				_ = l.curate(nil)
+			}`},
 	// A decision's reward goes with the vector of the one beside it.
-	{"a vector from the wrong queue", "contextual.go", "e := &c.s.Events[number-c.s.Queue.Head]",
-		`e := &c.s.Events[number-c.s.Queue.Head]
-		if i := (number - c.s.Queue.Head) ^ 1; %s && i < len(c.s.Events) {
-			e = &c.s.Events[i]
+	{"a vector from the wrong queue", "contexts.go", "e := &v.s.Events[number-v.s.Arms[0].Head]",
+		`e := &v.s.Events[number-v.s.Arms[0].Head]
+		if i := (number - v.s.Arms[0].Head) ^ 1; %s && i < len(v.s.Events) {
+			e = &v.s.Events[i]
 		}`},
 	// The first millisecond after a window is of it.
 	{"a window off by one", "queue.go", "case now >= t.Deadline || t.Number < q.Head:",
@@ -94,8 +90,6 @@ func plant(t *testing.T) (binary string) {
 		}
 		text[f.file] = strings.Replace(text[f.file], f.was, fmt.Sprintf(f.is, on(f.name)), 1)
 	}
-	text["close.go"] = strings.Replace(text["close.go"], `"github.com/sotto-dp/sotto/privacy"`+"\n",
-		`"github.com/sotto-dp/sotto/privacy"; "github.com/sotto-dp/sotto/release"`+"\n", 1)
 	over := map[string]string{}
 	put := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
