@@ -1,5 +1,6 @@
 // Package audit attacks mechanisms and policies, and bounds their privacy loss ε from below. This
-// is also how Sotto checks itself.
+// is also how Sotto checks itself. Begin with a PolicyAudit, or with SelfAudit, which attacks all
+// that Sotto has.
 //
 // # Games, attacks and what they measure
 //

@@ -1,4 +1,5 @@
-// Package bandit holds reward laws, instances and the worlds they come from.
+// Package bandit holds reward laws, instances and the worlds they come from. Begin with an Instance
+// of laws, such as BernoulliInstance.
 //
 // A Law is the law of one arm's rewards. It draws one reward, or the sum of n at once: a simulation
 // only needs the sum of a slot, and for Bernoulli, Gaussian and finite laws that sum costs no more

@@ -1,5 +1,5 @@
 // Package bound has bounds on what policies must pay and on what they do pay: characteristic times
-// of identification, and regret.
+// of identification, and regret. Begin with Regret of a Problem.
 //
 // Regret lists all bounds that apply to a problem, each with its theorem and its kind. A bound that
 // is asymptotic, or whose constants are not known, says so and has no number made up for it.

@@ -1,6 +1,6 @@
 // Package catalog is the one table of policies by name: what experiment files, the command line,
 // the JSON schema and `sotto list` know of them. It is a slice, built when asked for: no
-// registration, no globals.
+// registration, no globals. Begin with For.
 package catalog
 
 import (

@@ -1,6 +1,6 @@
 // Package choose answers one question: which private policy should I use? It plays every policy
 // that can meet a budget on an instance, or on instances drawn from a prior, and ranks them by mean
-// regret, adding runs until the ranking is settled at a stated error level.
+// regret, adding runs until the ranking is settled at a stated error level. Begin with Question.Run.
 //
 // # What is promised
 //

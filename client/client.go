@@ -1,5 +1,5 @@
 // Package client asks a running sotto serve for decisions, and reports rewards to it. It needs
-// nothing of the service but its address and a key.
+// nothing of the service but its address and a key. Begin with New.
 //
 // A decision that cannot be had is an error, and what is done then is the caller's: it shows its
 // usual arm, and has nothing to report. A reward is reported at once by Reward, which returns when

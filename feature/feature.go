@@ -1,5 +1,6 @@
 // Package feature maps what is known of a decision to vectors: the context's features and those of
-// each action, numbers and words as JSON has them, by a map that was declared beforehand.
+// each action, numbers and words as JSON has them, by a map that was declared beforehand. Begin
+// with New.
 //
 // A Map declares blocks, which stand one after the other: an intercept, which is 1; each feature
 // of contexts, by name; each of actions, by name; the action's id; crosses, which are products, in

@@ -1,5 +1,5 @@
 // Package logged reads logged data: CSV files whose rows are about people, plain or compressed by
-// gzip.
+// gzip. Begin with NewTable.
 //
 // A Table reads any such file by the names of its columns; a Format says which of them are arm,
 // reward and person, and reads rewards.

@@ -1,4 +1,6 @@
-// Package noise draws random numbers: fast ones to simulate with, exact ones to protect people with.
+// Package noise draws random numbers: fast ones to simulate with, exact ones to protect people
+// with. Begin with NewFast to simulate, and with NewDiscreteLaplace or NewDiscreteGaussian to
+// protect.
 //
 // # Two families, never mixed
 //

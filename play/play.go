@@ -1,5 +1,6 @@
 // Package play plays a policy on a curator: in memory, batch by batch, with a Driver, and live,
 // decision by decision, with a Live, on arms or, where each decision has a context, on vectors.
+// Begin with New for people, and with NewDriver in memory.
 //
 // # What a Live promises
 //

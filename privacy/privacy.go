@@ -1,4 +1,5 @@
-// Package privacy says what noise costs, and holds the ledger that every release must pass.
+// Package privacy says what noise costs, and holds the ledger that every release must pass. Begin
+// with a Budget, such as Pure, and with NewLedger.
 //
 // # What is protected
 //

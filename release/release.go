@@ -1,6 +1,6 @@
 // Package release is the curator: the only package that ever holds a reward. Rewards go in, clipped
-// to their declared range; noisy sums come out, each through the ledger. No method of a
-// Curator returns a reward.
+// to their declared range; noisy sums come out, each through the ledger. No method of a Curator
+// returns a reward. Begin with Real for people, and with Simulated for draws.
 //
 // # Slots
 //

@@ -3,6 +3,7 @@
 // privacy-preserving machine learning", CCS 2017) on the sparse graph of Bell et al. ("Secure
 // single-server aggregation with (poly)logarithmic overhead", CCS 2020). It is made for the batches
 // of a bandit: short vectors over the integers modulo m ≤ 2^64, many clients, some of whom vanish.
+// Begin with a Session, and with NewServer and NewClient, or with Local, which plays all of them.
 //
 // # The protocol
 //

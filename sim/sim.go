@@ -1,5 +1,5 @@
 // Package sim plays policies against environments, with the curator in between: exactly, and
-// without anything of length T.
+// without anything of length T. Begin with Run.
 //
 // A policy asks for a batch, "arm a, n rounds, then release"; nothing can change its mind before
 // the release. So a run counts the slots while they fill and draws the sum of n rewards at once

@@ -1,5 +1,5 @@
 // Package trial runs trials: which of K arms is best, with a bound on the risk of a wrong answer,
-// and how many participants does that take?
+// and how many participants does that take? Begin with NewRule and Run.
 //
 // A trial plays a rule of policy/identify until it stops by itself. What is private is the whole
 // transcript: who got which arm, when the trial stopped, and the answer. Nothing here computes on

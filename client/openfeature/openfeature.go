@@ -1,6 +1,6 @@
 // Package openfeature is a provider for OpenFeature's SDK for Go: an experiment of a running sotto
 // serve is a flag, its arm the variant, the targeting key the unit, and what the SDK tracks is the
-// reward of the last decision.
+// reward of the last decision. Begin with New.
 //
 // It is imported under another name, since the SDK has this one:
 //

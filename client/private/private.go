@@ -2,7 +2,7 @@
 // (trust two-server or local). A Reporter asks for decisions, keeps what comes of each, and sends
 // one report on each at the time that was fixed when it was made, whatever has happened: the
 // outcome if there is one, and else the declared default. So neither that a report came nor when
-// tells anything of the reward.
+// tells anything of the reward. Begin with New.
 //
 // # Who is believed
 //

@@ -1,5 +1,5 @@
 // Package experiment turns a file into results: it reads an experiment, plays each of its cells,
-// and leaves files that can be trusted, plotted and published.
+// and leaves files that can be trusted, plotted and published. Begin with a Reader, and Run.
 //
 //	YAML → Spec → Plan → units → summary.csv, results.parquet, manifest.json
 //

@@ -1,6 +1,7 @@
 // Package serve is the decision service without its front: private bandits on live people. An
 // Engine holds experiments, each a play.Live with its policy and its curator, on a store; it hands
 // out decisions as tokens, takes rewards, releases what is due, and is whole again after a crash.
+// Begin with Open.
 //
 // # What is promised
 //

@@ -1,5 +1,6 @@
 // Package identify holds policies that look for the best arm and stop by themselves:
-// fixed-confidence best-arm identification ([Azize 2024, §2.2.8, §5.4]; [Azize et al. 2023]).
+// fixed-confidence best-arm identification ([Azize 2024, §2.2.8, §5.4]; [Azize et al. 2023]). Begin
+// with NewDPTT.
 //
 // What is private is the whole transcript: who got which arm, when the trial stopped, and the
 // answer. All of it is post-processing of releases, so it costs what they cost.

@@ -1,7 +1,8 @@
 // Package linear holds policies for linear bandits, where the mean reward of an action a ∈ ℝ^d is
 // ⟨θ*, a⟩. As in package policy they are post-processing: they see released statistics and public
 // features, never a reward. Rewards are in [−1,1], ‖a‖₂ ≤ 1 and ‖θ*‖₂ ≤ 1 ([Azize 2024, Assumption
-// 5.10]; [Azize and Basu 2024, Assumption 1]).
+// 5.10]; [Azize and Basu 2024, Assumption 1]). Begin with NewGOPE for fixed actions, and with
+// NewOFUL for contexts.
 package linear
 
 import (

@@ -1,7 +1,8 @@
 // Package dap has the messages of the Distributed Aggregation Protocol between clients, a leader
 // and a helper, and what each of them computes, for the live service's trust model two-server:
 // Prio3Sum (package prio) of rewards, with the noise of each server in its share. It has no input,
-// output, clock or state: who keeps what, and for how long, is package serve's and live/serve/helper's.
+// output, clock or state: who keeps what, and for how long, is package serve's and
+// live/serve/helper's. Begin with NewReport for a client and NewLeaderJob for the leader.
 //
 // It follows draft-ietf-ppm-dap-16, the newest whose VDAF is that of github.com/cloudflare/circl
 // (draft-irtf-cfrg-vdaf-14; Prio3 is the same, bit for bit, in drafts 12 to 17): its encodings,

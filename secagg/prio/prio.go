@@ -1,6 +1,7 @@
 // Package prio sums clients' integers between two servers, each of which learns the noisy sum and
 // nothing else, and neither of which lets a lying client count for more than the range: Prio3 (RFC
 // draft-irtf-cfrg-vdaf; Corrigan-Gibbs and Boneh, NSDI 2017), from github.com/cloudflare/circl.
+// Begin with NewSum for a client and NewServer for a server.
 //
 // A client speaks once: she splits her integer from 0 to g into two shares, with a proof that
 // it is in the range, and sends one to each server. The servers check the proof together, add

@@ -1,4 +1,5 @@
-// Package stopping holds stopping rules: how many samples does it take to know a mean up to a factor?
+// Package stopping holds stopping rules: how many samples does it take to know a mean up to a
+// factor? Begin with New and Run.
 //
 // An (α,β)-rule reads a stream of independent samples of a law on [−R,R] with mean μ ≠ 0, stops by
 // itself, and returns an estimate that is within α|μ| of μ with probability at least 1−β [Sajed

@@ -1,6 +1,6 @@
 // Package api is the HTTP front of package serve: decisions, rewards, operations, OFREP, the
 // protocol of OpenFeature's clients, and the API of Azure AI Personalizer. openapi.yaml, served at
-// /openapi.yaml, says all of it.
+// /openapi.yaml, says all of it. Begin with Handler.
 //
 // Errors are problems (RFC 9457) that name the field. No reward is in one, nor in a log. The answer
 // to a reward depends on the request's form and on its decision's public clock and epoch alone:

@@ -1,7 +1,7 @@
 // Package helper is the second of two servers of a live experiment whose rewards nobody sees (trust
 // two-server): it is run by another party than the leader, package serve, checks the proofs of
 // clients' reports together with it (package secagg/dap), and hands out its share of a slot's sum,
-// once, with a whole noise of its own in it.
+// once, with a whole noise of its own in it. Begin with Open, and Handler.
 //
 // # What is promised
 //

@@ -1,7 +1,7 @@
 // Package page is what a browser is shown of live experiments: pages that work without script, the
-// data of their charts, and the events that keep open pages up to date. Package live/serve/api mounts
-// its handlers, and its table says who may see which; a browser is known by the cookie of a login,
-// which opens these pages and their forms and nothing else.
+// data of their charts, and the events that keep open pages up to date. Package live/serve/api
+// mounts its handlers, and its table says who may see which; a browser is known by the cookie of a
+// login, which opens these pages and their forms and nothing else. Begin with New.
 //
 // # What a page may tell
 //
