@@ -1,7 +1,6 @@
 // Package store keeps live experiments durably: their declarations, counts, pending sums,
 // assignments and releases. It knows nothing of policies, noise or time; what it is told to write
-// is there whole after Commit has returned, also after a loss of power, or not at all. Begin with
-// NewMemory, or with a Store that is durable.
+// is there whole after Commit has returned, also after a loss of power, or not at all. Begin with SQLite, Postgres or NewMemory.
 //
 // There is one writer at a time. Whoever begins takes the store over, and the commits of all who
 // began before are refused from then on, each inside its own transaction: a process that was
