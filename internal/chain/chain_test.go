@@ -28,6 +28,9 @@ func TestChain(t *testing.T) {
 		if got, err := r.Next(); string(got) != want || err != nil || r.At() != i+1 {
 			t.Errorf("%q, %v, at %d", got, err, r.At())
 		}
+		if got := Object([]byte(lines[i])); string(got) != want {
+			t.Errorf("the object of line %d is %q", i, got)
+		}
 	}
 	if _, err := r.Next(); err != io.EOF || r.Tip() != w.tip {
 		t.Error(err, r.Tip(), w.tip)

@@ -138,14 +138,14 @@ func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
 		return x.give(x.instead(), Disabled), nil // it has stopped, and that is being written
 	}
 	on := 0
-	for _, a := range x.board.queues {
-		if !a.Off {
+	for a := range x.board.queues {
+		if !x.gone(a) {
 			on++
 		}
 	}
 	arm, propensity := x.floored(greedy, len(x.board.queues), on, x.gone)
 	u := assignment{propensity: propensity, epoch: x.at, used: before.used, arm: uint16(arm)}
-	if err := x.issue(&u, play.Decision{Arm: arm}, now, within); err != nil {
+	if err := x.issue(&u, &play.Decision{Arm: arm}, now, within); err != nil {
 		return Decision{}, err
 	}
 	if t != (tag{}) {

@@ -221,11 +221,12 @@ func (x *live) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
 	if ask.Deferred && within == 0 {
 		within = min(x.window, time.Hour.Milliseconds())
 	}
-	if err := x.issue(&u, d, now, within); err != nil {
+	if err := x.issue(&u, &d, now, within); err != nil {
 		return Ranking{}, given{}, err
 	}
 	if within > 0 {
-		v.offer = &d
+		offered := d // where most are none
+		v.offer = &offered
 		x.events.offers = append(x.events.offers, t)
 	}
 	x.events.of[t] = v

@@ -83,11 +83,10 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 		if !ok {
 			return Void, nil
 		}
-		k, err := x.count(d, now, r.deadline)
-		if err != nil {
+		var err error
+		if u.number, err = x.count(&d, now, r.deadline); err != nil {
 			return Void, err
 		}
-		u.number = int64(k.Number)
 		if r.unit != (tag{}) {
 			x.keep(r.unit, assignment{number: r.number, deadline: r.deadline, by: r.by,
 				propensity: r.propensity, epoch: x.place(r.epoch), used: mine.used + 1, arm: uint16(r.arm)})
@@ -132,25 +131,24 @@ func (x *live) offer(u *assignment, now, within int64) {
 }
 
 // issue makes an assignment a decision, or an offer of one if it can be activated for so long.
-func (x *live) issue(u *assignment, d play.Decision, now, within int64) error {
+func (x *live) issue(u *assignment, d *play.Decision, now, within int64) (err error) {
 	if within > 0 {
 		x.offer(u, now, within)
 		return nil
 	}
-	k, err := x.count(d, now, now+x.window)
-	if err != nil {
+	u.deadline = now + x.window
+	u.used++
+	if u.number, err = x.count(d, now, u.deadline); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	u.number, u.deadline = int64(k.Number), k.Deadline
-	u.used++
 	return nil
 }
 
-// count makes a decision, which is written with the next commit.
-func (x *live) count(d play.Decision, now, deadline int64) (play.Ticket, error) {
-	k, err := x.play.DecideUntil(d, now, deadline)
+// count makes a decision, which is written with the next commit, and gives its number.
+func (x *live) count(d *play.Decision, now, deadline int64) (int64, error) {
+	k, err := x.play.DecideUntil(*d, now, deadline)
 	if err != nil {
-		return k, err
+		return 0, err
 	}
 	x.todo |= theQueues
 	x.board.queues[d.Arm].Decisions++
@@ -158,7 +156,7 @@ func (x *live) count(d play.Decision, now, deadline int64) (play.Ticket, error) 
 	if d.Vector != nil {
 		x.events.fresh = append(x.events.fresh, play.Event{Number: k.Number, Vector: d.Vector, Weights: d.Weights})
 	}
-	return k, nil
+	return int64(k.Number), nil
 }
 
 // place is that of an epoch in epochs.
