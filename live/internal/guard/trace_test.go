@@ -746,6 +746,7 @@ func (g *trace) crash() {
 		g.rest(0)
 		s, err := old.e.Reward(g.t.Context(), g.names[0], serve.Report{Token: g.one().token, Reward: 1})
 		g.say("and is told %q %v", s, err)
+		synctest.Wait() // a disk that failed is opened again meanwhile, and written to
 		old.dead.Store(true)
 		g.rest(0)
 		err = old.e.Close()
