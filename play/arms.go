@@ -102,6 +102,9 @@ func (l arms) curate(*past) error {
 }
 
 func (l arms) resume(p *past) error {
+	if len(l.s.Events)+len(l.s.Kept) > 0 {
+		return fmt.Errorf("play: %w: it has vectors", ErrState)
+	}
 	for a, q := range l.s.Arms {
 		for _, g := range q.Segments {
 			if end := l.end(a, g.Start); end != 0 && end != g.End {

@@ -272,9 +272,10 @@ func (v *vectors) out() []policy.Play { return v.oldest[:] }
 func (v *vectors) head() line {
 	s := &v.s.Arms[0].Segments[0]
 	n := s.End - s.Start
-	if s.More == nil {
-		s.More = make([]int64, len(v.nowhere))
-	}
+	// Anew, also where rewards came: how long it takes must not tell.
+	sums := make([]int64, len(v.nowhere))
+	copy(sums, s.More)
+	s.More = sums
 	missing := v.clip.Steps(v.cfg.Default)
 	for i := range n {
 		to := s.More

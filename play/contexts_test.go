@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -256,6 +257,15 @@ func TestOfOneSideAlone(t *testing.T) {
 	}
 	if _, err := contexts.Decide(Decision{Arm: 1, Vector: make([]float64, flatDim)}, 0); err == nil {
 		t.Error("arm 1 is decided of contexts")
+	}
+	for _, has := range []func(*State){func(s *State) { s.Events = []Event{{}} },
+		func(s *State) { s.Kept = []byte{1} }} {
+		s := arms.State()
+		has(&s)
+		if _, err := Restore(Config{Policy: asks(5), Arms: 2, Window: 160, Epoch: Epoch{2}}, listed(nil),
+			s); !errors.Is(err, ErrState) {
+			t.Errorf("arms are restored with vectors: %v", err)
+		}
 	}
 	if arms.Best([]float64{1}) != -1 || arms.Kept() != nil || arms.Rules() != nil {
 		t.Error("arms have a vector's choice, a state that is kept or rules")
@@ -558,5 +568,37 @@ func TestContextualWorksAlike(t *testing.T) {
 	one, again := work(false)
 	if all != one || closed != again {
 		t.Errorf("%d and %d products with a reward each, %d and %d with all for one", all, closed, one, again)
+	}
+}
+
+// Nor does what is allocated: a segment to which no reward came has no sums yet.
+func TestContextualAllocatesAlike(t *testing.T) {
+	allocated := func(rewards int) uint64 {
+		c, err := New(Config{Contexts: flatPolicy(), Window: 10, Epoch: Epoch{1}, Horizon: flatHorizon})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; ; i++ {
+			if _, ok := c.Due(0); ok {
+				break
+			}
+			k, err := c.Decide(Decision{Vector: make([]float64, flatDim)}, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i < rewards {
+				if _, err := c.Settle(k, 1, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		c.side.head()
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
+	}
+	if none, some := allocated(0), allocated(5); none != some {
+		t.Errorf("%d allocations for a segment without a reward, %d with five", none, some)
 	}
 }

@@ -5,7 +5,7 @@ import "reflect"
 // Draws say how the noise in what a mechanism releases is made of independent draws. A mechanism's
 // own file says it, beside its price: curators and auditors ask, and know no mechanism by name.
 type Draws struct {
-	Sum   bool      // of sums, else of vectors
+	Sum   bool      // of single sums, else of vectors
 	Once  bool      // a slot is released once, with a draw for each number, and is emptied then
 	Law   NoiseName // of each draw, NoiseLaplace or NoiseGaussian; empty where there is no noise
 	Scale float64   // b of Lap(b), σ of N(0,σ²)
@@ -51,7 +51,9 @@ func DrawsOf(m Mechanism) (Draws, bool) {
 		return Draws{}, false
 	}
 	d := of.draws()
-	d.Sum = m.facts().sum
+	// The price of noise for vectors holds for a sum alone, of which it knows no tail.
+	f := m.facts()
+	d.Sum = f.sum && (!f.vector || d.Law == "")
 	if v, ok := m.(interface{ variance(t int) float64 }); ok {
 		d.Variance = v.variance
 	}

@@ -129,7 +129,10 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 	// Powers of two: these divisions are exact.
 	t := float64(num) / stepParts
 	used, charged := t/gridSteps, float64(num-1)/stepParts/gridSteps
-	p.charge, _ = privacy.WithScale(m, charged)
+	var ok bool
+	if p.charge, ok = privacy.WithScale(m, charged); !ok {
+		return plan[int64]{}, fmt.Errorf("mechanism %v has no scale to change", m)
+	}
 	drawn, _ := privacy.WithScale(m, used)
 	p.tails = tailsOf(drawn)
 	if d.Law == privacy.NoiseGaussian {

@@ -536,6 +536,12 @@ func TestErrorsSayWhat(t *testing.T) {
 		{with(func(c *Config) {
 			c.Mechanism = privacy.Unknown{Name: "magic"}
 		}), []string{"mechanism", "magic", "must be exact"}},
+		{with(func(c *Config) { // of vectors: nothing is known of a sum's tail
+			c.Mechanism = privacy.Sums{Sigma: 3}
+		}), []string{"sums", "must be exact", "sqrt or blt"}},
+		{with(func(c *Config) {
+			c.Mechanism = privacy.VectorGaussian{Sigma: 3}
+		}), []string{"vector-gaussian", "must be exact", "sqrt or blt"}},
 		{with(func(c *Config) {
 			c.Mechanism = &privacy.Laplace{Scale: 1}
 		}), []string{"*privacy.Laplace", "must be exact"}},

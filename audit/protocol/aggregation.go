@@ -320,7 +320,7 @@ func networked() ([]audit.Outside, error) {
 			release.Trust{Model: model, P: 1e-3}, privacy.Laplace{Scale: 1}, scale, users, inside))
 	}
 	prio := func(raw bool) func() insider { return func() insider { return newPrioOfOne(raw) } }
-	return all, errors.Join(
+	err := errors.Join(
 		few("bell2020 of one user", privacy.TrustSecAgg, 1, 1, false, 1, crowdlessAdversaries, newCrowdless),
 		few("bell2020 of one user, half the scale", privacy.TrustSecAgg, 0.5, 1, true, 1, crowdlessAdversaries,
 			newCrowdless),
@@ -330,4 +330,5 @@ func networked() ([]audit.Outside, error) {
 			prio(true)),
 		add(halfOpen()),
 	)
+	return all, err
 }

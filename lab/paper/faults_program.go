@@ -45,12 +45,18 @@ func programRules() []programRule {
 		}},
 		{paperThreshold, func(arms int, budget privacy.Budget, risk float64,
 			_ policy.Coins) (identify.Identifier, error) {
-			threshold := need(identify.NewPublishedThreshold(risk))
+			threshold, err := identify.NewPublishedThreshold(risk)
+			if err != nil { // of a worker, whom nobody catches
+				return nil, err
+			}
 			return paper(arms, budget, risk, identify.WithThreshold(threshold))
 		}},
 		{paperUnclipped, func(arms int, budget privacy.Budget, risk float64,
 			_ policy.Coins) (identify.Identifier, error) {
-			threshold := need(identify.NewPublishedThreshold(risk))
+			threshold, err := identify.NewPublishedThreshold(risk)
+			if err != nil { // of a worker, whom nobody catches
+				return nil, err
+			}
 			return paper(arms, budget, risk, identify.WithThreshold(threshold), identify.WithUnclippedMeans())
 		}},
 		{asProgram, func(arms int, budget privacy.Budget, risk float64,
