@@ -173,7 +173,7 @@ func journal(dir, key string, limit flags.Budget, together bool) aggregate.Journ
 	return aggregate.Journal{Dir: dir, Together: together, Cap: limit.Budget}
 }
 
-// chargeOf is the charge of a session.
+// charge is the charge of a session.
 func (a aggregateSession) charge() aggregate.Charge {
 	if a.Mechanism == nil {
 		return aggregate.ChargeOf(a.Session, nil)

@@ -18,7 +18,7 @@ func lgammaPMF(n, p, k float64) float64 {
 	return math.Exp(lg(n+1) - lg(k+1) - lg(n-k+1) + k*math.Log(p) + (n-k)*math.Log1p(-p))
 }
 
-// binomialCDF returns cuts and the distribution function at them: all integers with the summed
+// binomialCells returns cuts and the distribution function at them: all integers with the summed
 // probability mass up to n = 1e6, and above that the Edgeworth series with its first three terms,
 // whose error is of order (npq)^{-3/2}.
 func binomialCells(n int, p float64) ([]float64, func(float64) float64) {

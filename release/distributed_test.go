@@ -103,7 +103,7 @@ func gaussianMass(variance float64) mass {
 	return m.trim()
 }
 
-// binomialNegative is the negative binomial law of shape r and scale b.
+// negativeMass is the negative binomial law of shape r and scale b.
 func negativeMass(r, b float64) mass {
 	beta := math.Exp(-1 / b)
 	return massOf(0, int(45*b*max(1, r))+40, func(x int) float64 {

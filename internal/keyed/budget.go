@@ -32,7 +32,7 @@ func SpanSchema() Object {
 
 const RangeDoc = "declared range of rewards; rewards outside are clipped"
 
-// A budgetShape is a way to write a budget: the keys are those of the normal form.
+// A BudgetShape is a way to write a budget: the keys are those of the normal form.
 type BudgetShape struct {
 	example string
 	make    func(x map[string]float64) privacy.Budget
@@ -44,7 +44,7 @@ func PureShape() BudgetShape {
 	}}
 }
 
-// budgetShapes are all ways, none apart.
+// BudgetShapes are all ways, none apart.
 func BudgetShapes() []BudgetShape {
 	return []BudgetShape{
 		PureShape(),
@@ -58,7 +58,7 @@ func BudgetShapes() []BudgetShape {
 	}
 }
 
-// budgetFields are the numbers of a budget, by their keys; that of none has none.
+// BudgetFields are the numbers of a budget, by their keys; that of none has none.
 func BudgetFields(b privacy.Budget) []Field {
 	switch b := b.(type) {
 	case privacy.Pure:

@@ -32,7 +32,7 @@ type Decoder struct {
 	log   string         // what to do with a log that was named instead
 }
 
-// newDecoder reads a file with policies of known. own finds a key that such files have and logs do not,
+// NewDecoder reads a file with policies of known. own finds a key that such files have and logs do not,
 // want lists those keys, and log says what to do with a log that was named instead.
 func NewDecoder(known catalog.Catalog, file string, own *regexp.Regexp, want, log string) *Decoder {
 	return &Decoder{Known: known, Src: &Source{file: file, At: map[string]Pos{}}, own: own, want: want, log: log}
@@ -228,7 +228,7 @@ func (d *Decoder) Items(n ast.Node, field string, each func(i int, field string,
 	return nil
 }
 
-// kindOfNode says in words what a node is.
+// KindOfNode says in words what a node is.
 func KindOfNode(n ast.Node) string {
 	switch n.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:

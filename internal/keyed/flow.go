@@ -35,7 +35,7 @@ func List[T any](x []T) []any {
 	return out
 }
 
-// writeFlow writes a value on one line: as JSON, or as YAML's flow form, which is JSON
+// WriteFlow writes a value on one line: as JSON, or as YAML's flow form, which is JSON
 // with fewer quotes.
 func WriteFlow(b *bytes.Buffer, value any, asJSON bool) error {
 	sep := ", "

@@ -232,7 +232,7 @@ func Called() Form[string] {
 
 func LabelSchema() Object { return Object{"type": "string", "minLength": 1, "maxLength": MaxLabel} }
 
-// oneOf is a word of several.
+// OneOf is a word of several.
 func OneOf(known []string) Form[string] {
 	return As(Object{"enum": known}, func(d *Decoder, n ast.Node, at string, to *string) error {
 		if err := d.Text(n, at, to); err != nil {
@@ -252,7 +252,7 @@ func Whole() Form[Count] {
 	return f
 }
 
-// countSchema allows text too: YAML 1.2 reads 10_000_000 as text.
+// CountSchema allows text too: YAML 1.2 reads 10_000_000 as text.
 func CountSchema(doc string) Object {
 	out := Object{"anyOf": []any{
 		Object{"type": "integer", "minimum": 1, "maximum": MaxCount},
@@ -324,7 +324,7 @@ func Many[F any](f Form[F], schema Object) Form[[]F] {
 	}
 }
 
-// inItem is an error in an item of a list, whose key is put before.
+// InItem is an error in an item of a list, whose key is put before.
 type InItem struct {
 	Field string
 	Err   error

@@ -9,7 +9,7 @@ import (
 
 var NameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
-// maxLabel bounds the labels of instances and policies: they are columns, legends and file names.
+// MaxLabel bounds the labels of instances and policies: they are columns, legends and file names.
 const MaxLabel = 100
 
 func CheckLabel(name string) error {

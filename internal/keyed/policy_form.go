@@ -82,7 +82,7 @@ func (f PolicyForm[P]) schemas() []any {
 	return append(out, Object{"enum": all})
 }
 
-// paramKeys are an entry's parameters as keys, by name.
+// ParamKeys are an entry's parameters as keys, by name.
 func ParamKeys[P any](e catalog.Entry, at func(*P) *catalog.Params) []Key[P] {
 	var keys []Key[P]
 	for _, q := range slices.SortedFunc(slices.Values(e.Params), func(a, b catalog.Param) int {

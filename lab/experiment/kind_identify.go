@@ -104,7 +104,7 @@ const (
 
 // playsArm is the arm, from 0, whose plays a metric counts.
 func playsArm(name string) int {
-	n, _ := strconv.Atoi(strings.TrimPrefix(name, metricPlays)) // one of identifyMetrics
+	n, _ := strconv.Atoi(strings.TrimPrefix(name, metricPlays)) // one of identifyKind.metrics
 	return n - 1
 }
 

@@ -469,7 +469,7 @@ func (l *Experiment) NewContextual() (play.ContextualPolicy, error) {
 	return late, nil
 }
 
-// contextualParams are the policy's, all of them, for vectors whose blocks are divided by norm.
+// ContextualParams are the policy's, all of them, for vectors whose blocks are divided by norm.
 func (l *Experiment) ContextualParams(entry catalog.Entry, norm float64) (catalog.Params, error) {
 	params, err := entry.Complete(l.Policy.Params)
 	// A model of norm 1 over blocks has that of what the blocks are divided by over vectors.

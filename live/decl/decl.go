@@ -157,7 +157,7 @@ const (
 // maxTraffic bounds the decisions of a day.
 const maxTraffic = 1e12
 
-// maxLiveMetrics bounds the metrics of a live experiment.
+// maxMetrics bounds the metrics of a live experiment.
 const maxMetrics = 100
 
 // maxArms bounds the arms of a live experiment, and maxValue a value, in bytes.
@@ -166,7 +166,7 @@ const (
 	maxValue = 1 << 16
 )
 
-// ownLiveKey is a key of live experiments that a log has no column for.
+// ownKey is a key of live experiments that a log has no column for.
 var ownKey = regexp.MustCompile(`(?m)(^|[\s{,"'])(arms|policy|budget|window)["']?\s*:`)
 
 // An Error is what is wrong with a declaration, and where. It matches ErrSpec.
@@ -191,7 +191,7 @@ func (r Reader) Parse(file string, data []byte) (*Experiment, error) {
 		return nil, err
 	}
 	bandit := catalog.BanditArms
-	values, _ := d.Mapping(body, "") // readKeys says what is wrong
+	values, _ := d.Mapping(body, "") // ReadKeys says what is wrong
 	says := func(key string) bool {
 		return slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool {
 			return kv.Key.GetToken().Value == key
@@ -227,7 +227,7 @@ func (r Reader) Is(data []byte) bool {
 	})
 }
 
-// liveKeys are the keys of a live experiment, with policies for one kind of bandit.
+// keys are the keys of a live experiment, with policies for one kind of bandit.
 func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 	keys := []keyed.Key[Experiment]{
 		keyed.Always("name", keyed.As(keyed.Object{"type": "string", "pattern": keyed.NameForm.String(), "maxLength": keyed.MaxLabel},
@@ -325,7 +325,7 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 	return keys
 }
 
-// livePolicy is the form of a policy for one kind of bandit.
+// policyForm is the form of a policy for one kind of bandit.
 func policyForm(known catalog.Catalog, bandit string) keyed.Form[Policy] {
 	name := func(p *Policy) *string { return &p.Policy }
 	params := func(p *Policy) *catalog.Params { return &p.Params }
@@ -974,7 +974,7 @@ func (l *Experiment) NewPolicy(coins policy.Coins) (policy.Policy, error) {
 	return l.PolicyAt(each, coins)
 }
 
-// policyAt builds the policy at a budget of one reward.
+// PolicyAt builds the policy at a budget of one reward.
 func (l *Experiment) PolicyAt(each privacy.Budget, coins policy.Coins) (policy.Policy, error) {
 	if l.Contextual != nil {
 		return nil, l.fail("contextual", "is given, and a policy for arms was asked for")
@@ -1017,7 +1017,7 @@ func (l *Experiment) PolicyAt(each privacy.Budget, coins policy.Coins) (policy.P
 	return p, nil
 }
 
-// zeroCoins are for policies that are built to be looked at.
+// ZeroCoins are for policies that are built to be looked at.
 type ZeroCoins struct{}
 
 func (ZeroCoins) Float64() float64          { return 0 }
@@ -1048,5 +1048,5 @@ func (l *Experiment) Bandit() string {
 	return catalog.BanditArms
 }
 
-// firstParam is the parameter of policies for the first batch of an arm.
+// FirstParam is the parameter of policies for the first batch of an arm.
 const FirstParam = "first"

@@ -84,7 +84,7 @@ func (c Change) in(x *Experiment) {
 }
 
 // Change changes the terms of an experiment that is a draft, runs or is paused: all that c says, or
-// nothing and an error, which for a bad value is an experiment.Error. Of a draft they change at
+// nothing and an error, which for a bad value is a decl.Error. Of a draft they change at
 // once, and else at the next public ticks, each with a line of the transcript.
 func (e *Engine) Change(ctx context.Context, name string, c Change) error {
 	with, err := c.MarshalJSON()

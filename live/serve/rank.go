@@ -63,8 +63,8 @@ type Ranking struct {
 
 // Rank gives an event one of the actions, and returns when that is durable. The same event is
 // answered the same again. Where an experiment has arms, the IDs of the actions must be the names of
-// those that are on, and there is nothing to exclude and no feature. An error in what is asked is an
-// experiment.Error that names the field.
+// those that are on, and there is nothing to exclude and no feature. An error in what is asked is a
+// decl.Error that names the field.
 func (e *Engine) Rank(ctx context.Context, name string, ask RankAsk) (Ranking, error) {
 	x, err := e.writable(ctx, name)
 	if err != nil {

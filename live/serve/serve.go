@@ -565,7 +565,7 @@ func (e *Engine) Sync(ctx context.Context) error {
 	return e.do(ctx, &job{all: true, act: func(*live, *store.Commit, int64) error { return nil }})
 }
 
-// Create adds an experiment, as a draft. An error in its declaration is an experiment.Error.
+// Create adds an experiment, as a draft. An error in its declaration is a decl.Error.
 func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 	decl.Catalog = e.cfg.Catalog
 	if err := decl.Check(); err != nil {
