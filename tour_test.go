@@ -4,19 +4,21 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// What docs/tour.md names is there: each file, and each identifier in the file that was named last.
+// What docs/tour.md names is there: each file and folder, and each identifier in the file that was named last.
 func TestTour(t *testing.T) {
+	folder := regexp.MustCompile(`^[a-z]+(/[a-z]+)+$`)
 	file := ""
 	var known map[string]bool
-	files, stops, names := 0, 0, 0
+	files, walks, names := 0, 0, 0
 	for i, line := range strings.Split(read(t, "docs/tour.md"), "\n") {
-		if strings.HasPrefix(line, "## ") && line[3] >= '0' && line[3] <= '9' {
-			stops++
+		if strings.HasPrefix(line, "## Walk ") {
+			walks++
 		}
 		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(line, -1) {
 			name := m[1]
@@ -24,6 +26,10 @@ func TestTour(t *testing.T) {
 			case strings.HasSuffix(name, ".go"):
 				file, known = name, declarations(t, name)
 				files++
+			case folder.MatchString(name):
+				if d, err := os.Stat(name); err != nil || !d.IsDir() {
+					t.Errorf("docs/tour.md:%d: there is no folder %s", i+1, name)
+				}
 			case regexp.MustCompile(`^[A-Za-z]\w*(\.\w+)?$`).MatchString(name):
 				names++
 				if !known[name] {
@@ -32,8 +38,8 @@ func TestTour(t *testing.T) {
 			}
 		}
 	}
-	if stops != 12 || files < 30 || names < 50 {
-		t.Errorf("the tour has %d stops, %d files and %d names", stops, files, names)
+	if walks != 5 || files < 100 || names < 150 {
+		t.Errorf("the tour has %d walks, %d files and %d names", walks, files, names)
 	}
 }
 
