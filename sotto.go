@@ -10,7 +10,7 @@
 //
 //   - to simulate: package sim, whose example is a run in ten lines; lab/experiment, for files;
 //     choose, to rank policies
-//   - on real data: trial and stopping, and release for a program of one's own
+//   - on real data: trial, trial/stopping, and release for a program of one's own
 //   - with people who come one by one, and whose rewards come late: play; live/serve, for a service,
 //     and client, to ask it
 //   - a policy of one's own: policy, and cli, which has all commands with it

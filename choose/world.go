@@ -17,7 +17,7 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A world plays runs. Its streams are those of package experiment: run i of a policy is the
+// A world plays runs. Its streams are those of lab/experiment: run i of a policy is the
 // same run as there.
 type world struct {
 	sim.World

@@ -1,6 +1,6 @@
 // Package explore turns privacy like a knob: it plays policies on arms at a budget, a few runs
 // first and more until their ranking is settled, and says after each step what is to be drawn. It
-// runs natively and in a browser, and its runs are those of package experiment: the YAML that a
+// runs natively and in a browser, and its runs are those of lab/experiment: the YAML that a
 // request gives, played by sotto run, has the same numbers. Begin with Parse and New.
 package explore
 
