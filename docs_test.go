@@ -70,6 +70,25 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// Files of the code that pages name are there; what has changed names what was.
+func TestFilesOnPages(t *testing.T) {
+	name, found := regexp.MustCompile("`([a-z]+(?:/[a-z0-9_]+)+\\.go)`"), 0
+	for _, path := range pages(t) {
+		if path == "CHANGELOG.md" {
+			continue
+		}
+		for _, m := range name.FindAllStringSubmatch(read(t, path), -1) {
+			found++
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s names %s: %v", path, m[1], err)
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d names of files were found", found)
+	}
+}
+
 // anchors are a page's headings as links have them.
 func anchors(text string) []string {
 	var out []string
