@@ -7,9 +7,9 @@ HOT = Run|Episode|Round|DPTT|Exact|FastDiscrete|Binomial|BernoulliSum|KLUpper|DE
 HOT_PACKAGES = ./sim ./policy/identify ./release ./privacy ./noise ./bandit ./internal/divergence
 
 .PHONY: explorer
-# What of docs/explorer is made: the simulator as WebAssembly, and what the page begins with.
+# The explorer's page for a host of files: it needs no server, and plays as WebAssembly.
 explorer:
-	go run ./lab/explore/make
+	go run ./lab/explore/make out/explorer
 
 .PHONY: check test bench benchdiff cover mutate guard
 check:

@@ -123,7 +123,7 @@ func TestParts(t *testing.T) {
 		"service": {"library", "internal", "service"}, "lab": {"library", "internal", "lab"}}
 	// Audits of sums by protocols, and what an experiment draws by one, are made by the code that makes them.
 	known := map[string]bool{"audit/protocol live/aggregate": true, "lab/experiment live/aggregate": true,
-		"lab/explore/site docs/explorer": true}
+		"lab/explore/site docs/explorer": true, "lab/explore/make docs/explorer": true}
 	for _, p := range list(t) {
 		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		from, ok := may[part(name)]

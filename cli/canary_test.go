@@ -158,7 +158,7 @@ var canaryRows = map[string]canaryRow{
 	"sotto plan trial":       {none: "it simulates"},
 	"sotto plan release":     {none: "it computes from numbers of users"},
 	"sotto plan budget":      {none: "it simulates"},
-	"sotto explore":          {none: "its rewards are made up; a log is read by the browser, and stays there"},
+	"sotto explore":          {none: "its rewards are made up; a log is answered to its page alone: see site's TestPictures"},
 	"sotto list policies":    {none: "it reads nothing"},
 	"sotto list mechanisms":  {none: "it reads nothing"},
 	"sotto schema":           {none: "it reads nothing"},

@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -21,7 +19,6 @@ type exploreCommand struct {
 	Link   string `arg:"" optional:"" help:"${exploreLink}"`
 	Listen string `default:"127.0.0.1:8081" help:"${exploreListen}" placeholder:"HOST:PORT"`
 	Open   bool   `help:"Open the page in a browser."`
-	Out    string `help:"${exploreOut}" placeholder:"DIR" type:"path"`
 }
 
 // exploreTexts are help texts that are too long for their flags.
@@ -29,15 +26,12 @@ var exploreTexts = kong.Vars{
 	"exploreLink": "What the page begins with: a link that it gave, or what stands in one behind #, such as " +
 		"'arms=0.75,0.6&policies=dp-se&epsilon=1&horizon=1e6'.",
 	"exploreListen": "Address to listen on; with port 0 the system chooses one. It is printed.",
-	"exploreOut": "Write the page into this directory instead of serving it: it then needs no server of its " +
-		"own, but any host for files, and plays in the browser.",
 	"explore": `A page on which privacy is turned like a knob: arms as sliders, policies to tick, and the regret,
 its lower bound and the price of privacy, played while you turn. Nothing leaves this machine.
 
 Examples:
   sotto explore --open
-  sotto explore 'arms=0.9,0.8,0.5&policies=dp-se,adap-klucb&rho=0.1&horizon=1e5'
-  sotto explore --out site`,
+  sotto explore 'arms=0.9,0.8,0.5&policies=dp-se,adap-klucb&rho=0.1&horizon=1e5'`,
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams) error {
@@ -52,19 +46,6 @@ func (c *exploreCommand) Run(ctx context.Context, s streams) error {
 			return usage(err)
 		}
 		fragment = "#" + r.Link()
-	}
-	if c.Out != "" {
-		if c.Open || c.Link != "" {
-			return usagef("--out writes files: it goes without --open and without a link")
-		}
-		err := site.Write(c.Out)
-		if errors.Is(err, site.ErrNotEmpty) || errors.Is(err, fs.ErrPermission) {
-			return usagef("--out: %w", err)
-		}
-		if err == nil {
-			fmt.Fprintf(s.err, "The page is in %s: give the directory to any host for files.\n", c.Out)
-		}
-		return err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {

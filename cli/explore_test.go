@@ -26,6 +26,7 @@ func TestExplorerBrowser(t *testing.T) {
 			want.WriteString("\n")
 		}
 	}
+	want.WriteString("served: a log does not leave this computer\n")
 	want.WriteString("nothing is said that is not known, and nothing stays that was not asked for\n")
 	want.WriteString("a long run is left when the knob turns on\nwithout script the page says what it needs\n")
 	drive(t, "explorer.mjs", want.String())

@@ -1,5 +1,5 @@
-// Package explorer has the files of the explorer's page, as any static host can serve them: this
-// directory. `make explorer` makes those that are made.
+// Package explorer has the files of the explorer's page. `make explorer` adds those that a static host
+// needs beside them.
 package explorer
 
 import (
@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-//go:embed *.html *.css *.js *.json *.gz wasm_exec.LICENSE look
+//go:embed *.html *.css *.js
 var files embed.FS
 
 // Files are the page's, index.html first of all.

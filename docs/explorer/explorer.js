@@ -1,6 +1,7 @@
 // The explorer's page. What is played is one text, the link behind #, which the Go program reads and
 // checks; what is drawn are its pictures, each of more runs than the last. They come from sotto explore,
-// which computes them natively, or from two workers that have the same program as WebAssembly.
+// which computes them natively, or on a static host from two workers that have the same program as
+// WebAssembly.
 "use strict";
 (() => {
   const $ = id => document.getElementById(id);
@@ -17,6 +18,7 @@
     return Number.isFinite(Number(text)) && short.length <= text.length ? short : text;
   };
   const native = document.documentElement.hasAttribute("data-native");
+  const remote = native && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname);
   const hues = [1, 2, 3, 4, 5, 6, 8, 7], bounded = 7;
   const names = {epsilon: "ε", rho: "ρ", approx: "ε"};
   const trusts = {continuous: "a server, continuous noise", central: "a server, discrete noise", local: "everybody, enough alone",
@@ -70,16 +72,17 @@
   };
 
   // --- Who plays it ---
-  // Natively: a stream of pictures, a line each, which ends when nobody reads it.
+  // Natively: a stream of pictures, a line each, which ends when nobody reads it. A log follows the link.
   const server = () => {
     let stop;
     return {
       name: "natively, by sotto explore",
       async play(link, log, current, show) {
         stop?.abort();
-        const own = stop = new AbortController();
+        const own = stop = new AbortController(), body = log === null ? link : link + "\n" + log;
+        if (new Blob([body]).size > first.room) return show({error: `csv: the log must have at most ${first.room >> 20} MiB`, field: "csv"});
         try {
-          const r = await fetch("pictures", {method: "POST", headers: {"Content-Type": "text/plain"}, body: link, signal: own.signal});
+          const r = await fetch("pictures", {method: "POST", headers: {"Content-Type": "text/plain"}, body, signal: own.signal});
           const lines = r.body.pipeThrough(new TextDecoderStream()).getReader();
           for (let rest = "";;) {
             const {value, done} = await lines.read();
@@ -90,9 +93,10 @@
           }
         } catch (e) {
           if (e.name !== "AbortError" && current()) show({error: "sotto explore does not answer: has it ended?"});
+        } finally {
+          own.abort();
         }
       },
-      stop: () => stop?.abort(),
     };
   };
   // In the page: workers play a few runs at a time, so that they soon hear of another question.
@@ -167,11 +171,9 @@
           }
         } finally { if (all === mine) playing--; }
       },
-      stop() {},
     };
   };
-  let here = native ? null : workers(), there; // engines, made when they are needed
-  const engine = () => native && !state.csv ? there ??= server() : here ??= workers();
+  const engine = native ? server() : workers();
 
   let turn = 0, began = 0;
   const ask = () => {
@@ -179,11 +181,10 @@
     began = performance.now();
     $("regret").dataset.state = "asked";
     $("policies-hint").textContent = "";
+    if (state.csv && remote) return show({error: "csv: this page is of another computer, which gets no log: run sotto explore on your own", field: "csv"});
     if (state.csv && state.csv.text === null) return show({error: "csv: " + state.csv.name + " is not here: drop the file in again", field: "csv"});
-    const e = engine();
-    $("engine").textContent = "played " + e.name;
-    if (e !== there) there?.stop();
-    e.play(link, state.csv?.text ?? null, () => mine === turn, p => { if (mine === turn) show(p); })
+    $("engine").textContent = "played " + engine.name;
+    engine.play(link, state.csv?.text ?? null, () => mine === turn, p => { if (mine === turn) show(p); })
       .catch(x => { if (mine === turn) show({error: "The simulator did not start: " + x.message}); });
     clearTimeout(settle);
     settle = setTimeout(() => history.replaceState(null, "", "#" + link), 250);
@@ -358,7 +359,7 @@
     for (let k = from; k <= to && mine === turn; k += .5) {
       const budget = round(10 ** k, 3);
       if (near(Number(budget))) continue;
-      await engine().play(write({...s, budget}), s.csv?.text ?? null, () => mine === turn, p => {
+      await engine.play(write({...s, budget}), s.csv?.text ?? null, () => mine === turn, p => {
         if (p.error || p.next) return;
         note(seen, Number(budget), p);
         beyond(picture);
@@ -392,7 +393,7 @@
   };
   const arms = () => {
     if (state.csv) {
-      $("arm-list").replaceChildren(make("p", {}, make("strong", {}, state.csv.name), ": its rewards, drawn with replacement. The log stays in this page. ",
+      $("arm-list").replaceChildren(make("p", {}, make("strong", {}, state.csv.name), ": its rewards, drawn with replacement. The log stays in " + (native ? "this computer" : "this page") + ". ",
         (() => { const b = make("button", {type: "button", class: "plain"}, "Back to sliders"); b.onclick = () => { state.csv = null; arms(); change(); }; return b; })()));
       $("add").hidden = true;
       return;
@@ -516,6 +517,7 @@
     for (const t of offers.trusts) $("trust").append(make("option", {value: t}, trusts[t] ?? t));
     state = read(location.hash.slice(1) || offers.default);
     $("bench").hidden = false;
+    $("stays").hidden = remote;
     fill();
     listen();
     // What a page begins with was played before, so that there is something to see at once.

@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import { hostname } from 'node:os';
 import { extname, join } from 'node:path';
 import { chromium } from 'playwright-core';
 
@@ -24,7 +25,7 @@ const native = await new Promise((done) => {
     if (/look: (\S+)\n/.test(out)) done(/look: (\S+)\n/.exec(out)[1]);
   });
 });
-execFileSync(program, ['explore', '--out', join(dir, 'site')], { stdio: 'ignore' });
+execFileSync('go', ['run', '../../../lab/explore/make', join(dir, 'site')], { stdio: ['ignore', 'ignore', 'inherit'] });
 const kinds = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json',
   '.svg': 'image/svg+xml', '.gz': 'application/gzip' };
 const host = createServer(async (request, answer) => {
@@ -40,7 +41,8 @@ await new Promise((done) => host.listen(0, '127.0.0.1', done));
 const files = `http://127.0.0.1:${host.address().port}/`;
 
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', '--disable-quic',
-  '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'] });
+  '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage',
+  `--host-resolver-rules=MAP ${hostname()} 127.0.0.1`] });
 const start = 'arms=0.75,0.6,0.3&policies=adap-klucb,dp-se:beta=0.001,kl-ucb&epsilon=0.5&horizon=20000&runs=32&seed=3';
 
 // open is a page that says of each picture what it has, and complains of nothing.
@@ -48,9 +50,10 @@ async function open(url, more = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce', ...more });
   const page = await context.newPage();
   page.setDefaultTimeout(60_000);
-  page.complaints = [];
+  [page.complaints, page.sent] = [[], []];
   page.on('console', (m) => { if (m.type() === 'error') page.complaints.push(`${m.text()} ${m.location().url}`); });
   page.on('pageerror', (e) => page.complaints.push(String(e)));
+  page.on('request', (r) => page.sent.push(r.postData() ?? ''));
   page.on('request', (r) => { if (!r.url().replace(/^blob:/, '').startsWith(new URL(url).origin)) page.complaints.push(`asks ${r.url()}`); });
   await page.addInitScript(() => {
     globalThis.pictures = [];
@@ -264,6 +267,7 @@ try {
     writeFileSync(log, 'arm,reward\n' + Array.from({ length: 200 }, (_, i) => `${i % 2 ? 'blue' : 'red'},${i % 5 < 2 + i % 2 ? 1 : 0}`).join('\n') + '\n');
     const logged = await settled(page, () => page.locator('#csv').setInputFiles(log));
     assert.match(logged.yaml, /csv: "my log.csv"/);
+    assert.equal(page.sent.some((body) => body.includes('blue')), name === 'served');
     const rows = summary(logged.yaml);
     for (const l of logged.lines) assert.deepEqual(l.mean, rows[`regret ${l.policy} ${l.budget}`].map((r) => Number(r.mean)));
     await settled(page, () => page.getByRole('button', { name: 'Back to sliders' }).click());
@@ -300,6 +304,16 @@ try {
     step(`${name}: axe finds nothing serious, and nothing is wider than the page`);
   }
 
+  // By the machine's name the page may be anybody's.
+  const remote = await open(`${native.replace('127.0.0.1', hostname())}#${start}`);
+  await settled(remote, () => remote.reload());
+  assert.equal(await remote.locator('#stays').isVisible(), false);
+  const kept = await settled(remote, () => remote.locator('#csv').setInputFiles(join(dir, 'my log.csv')));
+  assert.match(kept.error, /another computer, which gets no log: run sotto explore on your own/);
+  assert.equal(remote.sent.some((body) => body.includes('blue')), false);
+  await remote.context().close();
+  step('served: a log does not leave this computer');
+
   await honest(files);
   step('nothing is said that is not known, and nothing stays that was not asked for');
 
@@ -307,17 +321,19 @@ try {
   // simulator starts, also where the page writes its last link between the change and its event, nor
   // in the middle of a run.
   const long = 'policies=dp-ucb&epsilon=1&horizon=1000000000&runs=4';
-  const slow = await open(`${files}#${long}`);
-  await slow.waitForFunction(() => document.querySelector('#regret').dataset.state === 'asked');
-  const leave = (write) => settled(slow, () => slow.evaluate(([to, from]) => {
-    location.hash = to;
-    if (from) history.replaceState(null, '', `#${from}`);
-  }, [start, write && long]));
-  assert.equal((await leave(true)).runs, 32);
-  await slow.evaluate((s) => { location.hash = s; }, long);
-  await slow.waitForTimeout(300);
-  assert.equal((await leave(false)).runs, 32);
-  await slow.context().close();
+  for (const url of [files, native]) {
+    const slow = await open(`${url}#${long}`);
+    await slow.waitForFunction(() => document.querySelector('#regret').dataset.state === 'asked');
+    const leave = (write) => settled(slow, () => slow.evaluate(([to, from]) => {
+      location.hash = to;
+      if (from) history.replaceState(null, '', `#${from}`);
+    }, [start, write && long]));
+    assert.equal((await leave(true)).runs, 32);
+    await slow.evaluate((s) => { location.hash = s; }, long);
+    await slow.waitForTimeout(300);
+    assert.equal((await leave(false)).runs, 32);
+    await slow.context().close();
+  }
   step('a long run is left when the knob turns on');
 
   const plain = await open(files, { javaScriptEnabled: false });

@@ -1,93 +1,142 @@
-// Command make makes what of docs/explorer is made: the simulator as WebAssembly, with Go's script
-// that starts it, the design that all pages have, and the picture that the page begins with. It
-// runs in the module's root: `make explorer`.
+// Command make writes the explorer's page for a host of files, which needs no server: docs/explorer,
+// the design that all pages have, the simulator as WebAssembly with Go's script that starts it, and
+// the picture that the page begins with. It builds from source: `make explorer`.
 package main
 
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 
+	page "github.com/sotto-dp/sotto/docs/explorer"
+	"github.com/sotto-dp/sotto/internal/atomicfile"
 	"github.com/sotto-dp/sotto/internal/look"
 	"github.com/sotto-dp/sotto/lab/explore/site"
 )
 
 func main() {
-	if err := run("docs/explorer"); err != nil {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./lab/explore/make DIR")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "explorer:", err)
 		os.Exit(1)
 	}
+	fmt.Printf("The page is in %s: give the directory to any host for files.\n", os.Args[1])
 }
 
+const simulator = "sotto.wasm.gz"
+
+// errNotEmpty is matched when a directory has files of somebody else's.
+var errNotEmpty = errors.New("has other files")
+
+// run writes the page's files into a directory.
 func run(dir string) error {
-	wasm := filepath.Join(os.TempDir(), fmt.Sprintf("sotto-%d.wasm", os.Getpid()))
-	defer os.Remove(wasm)
-	// Without names and paths, and the same bytes wherever it is built by one version of Go.
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", wasm,
-		"./lab/explore/wasm")
-	build.Env, build.Stderr = append(os.Environ(), "GOOS=js", "GOARCH=wasm"), os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build: %w", err)
+	if err := free(dir); err != nil {
+		return err
 	}
-	b, err := os.ReadFile(wasm)
+	all, err := files()
 	if err != nil {
 		return err
 	}
-	var small bytes.Buffer
-	z, err := gzip.NewWriterLevel(&small, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	if _, err := z.Write(b); err != nil {
-		return err
-	}
-	if err := z.Close(); err != nil {
-		return err
-	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return err
-	}
-	script, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"))
-	if err != nil {
-		return err
-	}
-	licence, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "LICENSE"))
-	if err != nil {
-		return err
-	}
-	first, err := site.First()
-	if err != nil {
-		return err
-	}
-	out := map[string][]byte{"sotto.wasm.gz": small.Bytes(), "wasm_exec.js": script,
-		"wasm_exec.LICENSE": licence,
-		"first.json":        first}
-	err = fs.WalkDir(look.Files(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	return write(dir, all)
+}
+
+// free says whether a directory is still to be made, or is empty, or has an earlier version of the page.
+func free(dir string) error {
+	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 {
+		if _, err := os.Stat(filepath.Join(dir, simulator)); err != nil {
+			return fmt.Errorf("%s %w, must be new, empty, or of an earlier make", dir, errNotEmpty)
 		}
-		out["look/"+name], err = fs.ReadFile(look.Files(), name)
-		return err
-	})
-	if err != nil {
-		return err
 	}
-	for name, b := range out {
+	return nil
+}
+
+// files are the page's, by name.
+func files() (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for prefix, files := range map[string]fs.FS{"": page.Files(), "look/": look.Files()} {
+		err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			out[prefix+name], err = fs.ReadFile(files, name)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for name, made := range map[string]func() ([]byte, error){
+		simulator: build, "first.json": site.First,
+		"wasm_exec.js":      func() ([]byte, error) { return ofGo("lib/wasm/wasm_exec.js") },
+		"wasm_exec.LICENSE": func() ([]byte, error) { return ofGo("LICENSE") },
+	} {
+		b, err := made()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out[name] = b
+	}
+	return out, nil
+}
+
+func write(dir string, all map[string][]byte) error {
+	for name, b := range all {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, b, 0o644); err != nil {
+		if err := atomicfile.WriteFile(path, b, 0o644); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("sotto.wasm is %d bytes, %d compressed, by %s\n", len(b), small.Len(), runtime.Version())
 	return nil
+}
+
+// build is the simulator, compressed: without names and paths, the same bytes wherever it is built by
+// one version of Go.
+func build() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "sotto-wasm-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // the system's own directory for that
+	wasm := filepath.Join(dir, "sotto.wasm")
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", wasm,
+		"github.com/sotto-dp/sotto/lab/explore/wasm")
+	c.Env, c.Stderr = append(os.Environ(), "GOOS=js", "GOARCH=wasm"), os.Stderr
+	if err := c.Run(); err != nil {
+		return nil, fmt.Errorf("go build: %w", err)
+	}
+	b, err := os.ReadFile(wasm)
+	if err != nil {
+		return nil, err
+	}
+	var small bytes.Buffer
+	z, err := gzip.NewWriterLevel(&small, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(b); err != nil {
+		return nil, err
+	}
+	err = z.Close()
+	return small.Bytes(), err
+}
+
+// ofGo is a file of the Go that builds the simulator: its script is of the same version.
+func ofGo(name string) ([]byte, error) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	return os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(name)))
 }

@@ -1,5 +1,5 @@
 // Package site serves the explorer: the page of docs/explorer, and pictures that are computed
-// natively. It also writes the page's files, for a static host.
+// natively.
 package site
 
 import (
@@ -12,14 +12,12 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
 	page "github.com/sotto-dp/sotto/docs/explorer"
-	"github.com/sotto-dp/sotto/internal/atomicfile"
+	"github.com/sotto-dp/sotto/internal/look"
 	"github.com/sotto-dp/sotto/lab/explore"
 )
 
@@ -27,6 +25,7 @@ import (
 type beginning struct {
 	Offers  explore.Offer    `json:"offers"`
 	Picture *explore.Picture `json:"picture,omitempty"`
+	Room    int              `json:"room,omitempty"` // bytes that a request may have
 }
 
 // First is first.json of a static page: what Sotto offers, and what is drawn until the page has
@@ -50,18 +49,20 @@ func First() ([]byte, error) {
 	return json.Marshal(b)
 }
 
-// policy is what the page may do: run its own scripts and WebAssembly, and fetch from here alone.
-const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src blob:; " +
-	"style-src 'self'; " +
-	"connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy is what the page may do: run its own scripts, and fetch from here alone.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// maxLink is what a request may have of bytes, with room for what the parser then refuses.
-const maxLink = 1 << 15
+const (
+	maxBody  = 1 << 26 // bytes of a request: its link, and its log if it has one
+	most     = 4       // requests that are played side by side
+	patience = 2 * time.Second
+)
 
 // Handler serves the page, and pictures to it. Every request must name one of these hosts, or an
 // address: a name that somebody else's server has for this machine opens nothing.
 func Handler(known catalog.Catalog, hosts ...string) (http.Handler, error) {
-	first, err := json.Marshal(beginning{Offers: explore.Offers(known)})
+	first, err := json.Marshal(beginning{Offers: explore.Offers(known), Room: maxBody})
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,8 @@ func Handler(known catalog.Catalog, hosts ...string) (http.Handler, error) {
 		_, _ = w.Write(first)
 	})
 	mux.Handle("GET /", http.FileServerFS(page.Files()))
-	mux.HandleFunc("POST /pictures", func(w http.ResponseWriter, r *http.Request) { pictures(w, r, known) })
+	mux.Handle("GET /look/", http.StripPrefix("/look/", http.FileServerFS(look.Files())))
+	mux.Handle("POST /pictures", &player{known, make(chan struct{}, most)})
 	same := http.NewCrossOriginProtection().Handler(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -117,15 +119,15 @@ func ours(host string, known []string) bool {
 	return false
 }
 
-// pictures answers a link with its pictures, a line of JSON each, until the last or until nobody
-// reads. A bad link is one line too, with the field that is wrong.
-func pictures(w http.ResponseWriter, r *http.Request, known catalog.Catalog) {
-	link, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLink))
-	if err != nil {
-		http.Error(w, fmt.Sprintf("the link is longer than %d bytes", maxLink),
-			http.StatusRequestEntityTooLarge)
-		return
-	}
+// A player plays a few requests side by side.
+type player struct {
+	known catalog.Catalog
+	turns chan struct{}
+}
+
+// ServeHTTP answers a link, and on further lines the log that it names, with pictures, a line of JSON
+// each, until the last or until nobody reads. A refusal is one line too, with the field that is wrong.
+func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out, control := json.NewEncoder(w), http.NewResponseController(w)
 	tell := func(v any) error {
@@ -134,17 +136,43 @@ func pictures(w http.ResponseWriter, r *http.Request, known catalog.Catalog) {
 		}
 		return control.Flush()
 	}
-	q, err := explore.Parse(string(link))
-	var e *explore.Explorer
-	if err == nil {
-		e, err = explore.New(known, q, nil)
-	}
-	if err == nil {
-		err = e.PlayAll(r.Context(), 0, func(p explore.Picture) error { return tell(p) })
-	}
+	err := p.play(r.Context(), http.MaxBytesReader(w, r.Body, maxBody), tell)
 	if err != nil && r.Context().Err() == nil {
-		_ = tell(explore.Refusal(err))
+		if errors.As(err, new(*http.MaxBytesError)) {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		}
+		_ = tell(explore.Refusal(err)) // who asked is gone
 	}
+}
+
+func (p *player) play(ctx context.Context, request io.Reader, tell func(any) error) error {
+	select {
+	case p.turns <- struct{}{}:
+		defer func() { <-p.turns }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(patience): // one that is left needs a moment to end
+		return fmt.Errorf("the number of requests that are played is %d, must be at most %d: close other "+
+			"pages of sotto explore", most+1, most)
+	}
+	body, err := io.ReadAll(request) // all of it: the connection then tells when nobody waits any more
+	if err != nil {
+		return fmt.Errorf("the request, at most %d bytes, cannot be read: %w", maxBody, err)
+	}
+	link, text, dropped := bytes.Cut(body, []byte("\n"))
+	var log io.Reader
+	if dropped {
+		log = bytes.NewReader(text)
+	}
+	q, err := explore.Parse(string(link))
+	if err != nil {
+		return err
+	}
+	e, err := explore.New(p.known, q, log)
+	if err != nil {
+		return err
+	}
+	return e.PlayAll(ctx, 0, func(x explore.Picture) error { return tell(x) })
 }
 
 // Serve answers on a listener until the context ends.
@@ -157,32 +185,4 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		return err
 	}
 	return nil
-}
-
-// ErrNotEmpty is matched when a directory has files of somebody else's.
-var ErrNotEmpty = errors.New("has other files")
-
-// Write writes the page's files into a directory, which is made, or is empty, or has an earlier
-// version of them.
-func Write(dir string) error {
-	all := page.Files()
-	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 {
-		if _, err := os.Stat(filepath.Join(dir, "sotto.wasm.gz")); err != nil {
-			return fmt.Errorf("%s %w, must be new, empty, or of an earlier --out", dir, ErrNotEmpty)
-		}
-	}
-	return fs.WalkDir(all, ".", func(name string, d fs.DirEntry, err error) error {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			return os.MkdirAll(path, 0o755)
-		}
-		b, err := fs.ReadFile(all, name)
-		if err != nil {
-			return err
-		}
-		return atomicfile.WriteFile(path, b, 0o644)
-	})
 }

@@ -5,7 +5,7 @@ const { readFileSync } = require("node:fs");
 const { join } = require("node:path");
 const { gunzipSync } = require("node:zlib");
 const [dir, ...links] = process.argv.slice(2);
-require(join(process.cwd(), dir, "wasm_exec.js"));
+require(join(dir, "wasm_exec.js"));
 const play = link => {
   const opened = JSON.parse(sotto.open(link, null));
   if (opened.error) return opened;
