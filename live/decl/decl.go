@@ -89,7 +89,7 @@ type Experiment struct {
 	Webhook string
 	// Trust says who has to be believed with rewards, empty for central: see TrustModel. Under any
 	// other, clients report ReportAfter after their decision, whatever has happened (0: half the
-	// window), and there are arms alone, without metrics, that count when they are decided. Grid and
+	// window, as it is when the experiment is created), and there are arms alone, without metrics, that count when they are decided. Grid and
 	// Helper are of two servers, Cohort is of secagg.
 	Trust       string
 	ReportAfter time.Duration

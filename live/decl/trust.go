@@ -209,7 +209,7 @@ func (l *Experiment) checkTrust() error {
 		return l.fail("missing", "is %s, must be %s under trust %s: who did not report would be "+
 			"seen", l.Missing,
 			MissingDefault, t)
-	case l.ReportAfter != 0 && !(l.ReportAfter >= MinWindow && l.ReportAfter < l.Window):
+	case l.ReportAfter != 0 && !(l.ReportAfter >= min(MinWindow, l.Window/2) && l.ReportAfter < l.Window):
 		return l.fail("report_after", "is %v, must be from %v to below the window, %v",
 			l.ReportAfter, MinWindow,
 			l.Window)

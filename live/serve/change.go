@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/play"
 )
 
@@ -83,6 +84,38 @@ func (c Change) in(x *Experiment) {
 	}
 }
 
+// done is in, of a change that was made. Programs before had a report_after that was not declared follow
+// the window, and so made it shorter than that without a word of it: there it is half of it.
+func (c Change) done(x *Experiment) {
+	if c.in(x); x.ReportAfter >= x.Window {
+		x.ReportAfter = x.Window / 2
+	}
+}
+
+// mistaken says whether a program before gave the experiment up, at a start, for a report_after that had
+// followed the window, and whether it can go on without a promise that is broken. It cannot
+// where somebody was erased since: that she was there went with all units. Nor in a layer, whose
+// range was another's to take.
+func (x *live) mistaken(ctx context.Context, st store.Store, units [][]byte) (bool, error) {
+	if x.rec.State != Failed || !x.followed || x.decl.Layer.Name != "" ||
+		!strings.HasSuffix(x.rec.Reason, errDeclared.Error()) {
+		return false, nil
+	}
+	if len(units) > 0 {
+		return true, nil
+	}
+	for text, err := range st.Audit(ctx, 0) {
+		var did Entry
+		if err == nil {
+			err = json.Unmarshal(text, &did)
+		}
+		if err != nil || did.Did == "erase" && did.Experiment == x.decl.Name {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
 // Change changes the terms of an experiment that is a draft, runs or is paused: all that c says, or
 // nothing and an error, which for a bad value is a decl.Error. Of a draft they change at
 // once, and else at the next public ticks, each with a line of the transcript.
@@ -126,7 +159,7 @@ func (x *live) change(c Change, now int64) error {
 	}
 	terms := x.decl
 	for _, before := range x.rec.Changes {
-		before.in(&terms)
+		before.done(&terms)
 	}
 	c.in(&terms)
 	if err := terms.Check(); err != nil {
@@ -175,7 +208,7 @@ func (x *live) changing(now int64) (c *play.Commit, err error) {
 	if err != nil {
 		return nil, err
 	}
-	what.in(&x.decl)
+	what.done(&x.decl)
 	x.retime()
 	x.ticked = now / x.tick
 	if err := x.play.SetWindow(x.window, 0); err != nil {

@@ -127,7 +127,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		if e.change == nil {
 			continue
 		}
-		e.change.in(&out.Experiment)
+		e.change.done(&out.Experiment)
 		if err := out.Experiment.Check(); err != nil {
 			return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, i+1, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,10 +13,12 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/clock"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg/dap"
+	"github.com/sotto-dp/sotto/secagg/transport"
 )
 
 const localShop = `
@@ -259,5 +262,177 @@ func TestHiddenIntervals(t *testing.T) {
 		Noise: privacy.NoiseGaussian, G: 1 << 20, Users: 1, Num: 1 << 44, Den: 1}}
 	if s := two.Sums(); s.Noises != 2 || s.Noise != (privacy.Gaussian{Sigma: 4}) {
 		t.Errorf("%+v, must be two noises of σ = 4", s)
+	}
+}
+
+// followShops have no report_after, under each trust.
+var followShops = map[string]string{
+	"local":  strings.Replace(localShop, "report_after: 20s\n", "", 1),
+	"secagg": smallShop,
+	"two-server": strings.Replace(localShop, "trust: local\nreport_after: 20s",
+		`trust: two-server
+helper: {url: "https://helper.invalid", key: KEY}`, 1),
+}
+
+// forShops opens engines for an experiment under any trust.
+func forShops(t *testing.T, c *clock.Manual, at opener) func() *Engine {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := transport.NewHub(l)
+	t.Cleanup(func() { _ = hub.Close() })
+	return func() *Engine {
+		return open(t, Config{Store: at, Clock: c.Now, HelperSecret: func(string) []byte { return shared },
+			Cohorts: &Cohorts{Hub: hub, Address: hub.Addr().String()}})
+	}
+}
+
+// sameTerms is the declaration, which the transcript says as well.
+func sameTerms(t *testing.T, e *Engine) *Experiment {
+	t.Helper()
+	info, err := e.Get(t.Context(), "shop")
+	if err != nil || info.State == Failed {
+		t.Fatalf("%s %s, %v", info.State, info.Reason, err)
+	}
+	r := replayed(t, e)
+	if same, err := equal(&r.Experiment, &info.Experiment); err != nil || !same {
+		t.Errorf("replayed to report after %v of %v, and it is %v of %v, %v", r.Experiment.ReportDelay(),
+			r.Experiment.Window, info.Experiment.ReportDelay(), info.Experiment.Window, err)
+	}
+	return &info.Experiment
+}
+
+// A report_after that is not declared is half the window with which the experiment was created. A change of
+// the window leaves it, now and after a restart, and one to a window that has no room for it is refused.
+func TestReportDelayStays(t *testing.T) {
+	for trust, text := range followShops {
+		t.Run(trust, func(t *testing.T) {
+			c := newClock()
+			again := forShops(t, c, store.NewMemory().Open)
+			e := again()
+			begin(t, e, strings.Replace(text, "KEY", newParty(t, nil).config.String(), 1))
+			change := func(w time.Duration) error { return e.Change(t.Context(), "shop", Change{Window: &w}) }
+			var in *keyed.Error
+			if err := change(30 * time.Second); !errors.As(err, &in) || in.Field != "report_after" {
+				t.Errorf("there is no room for it: %v", err)
+			}
+			for i, w := range []time.Duration{40 * time.Second, 5 * time.Minute} {
+				if err := change(w); err != nil {
+					t.Fatal(err)
+				}
+				settle(t, e, c, time.Second, 2)
+				for range 2 {
+					x := sameTerms(t, e)
+					if d := decided(t, e, 1)[0]; d.Report.After != 30*time.Second || x.Window != w ||
+						!d.Expires.Equal(c.Now().Add(w)) {
+						t.Errorf("change %d: report after %v, of %v", i, d.Report.After, x.Window)
+					}
+					if err := e.Close(); err != nil {
+						t.Fatal(err)
+					}
+					e = again()
+				}
+			}
+		})
+	}
+}
+
+// A program before had a report_after that was not declared follow the window, and gave the experiment up
+// at its next start. It goes on, by what its transcript says.
+func TestReportDelayHasFollowed(t *testing.T) {
+	visits := followShops["local"]
+	sticky := strings.Replace(visits, "sticky: false", "sticky: true", 1)
+	for _, was := range []struct {
+		name, text string
+		windows    []int // in seconds
+		failed     bool
+		then       func(e *Engine) error
+		after      time.Duration // 0: it stays failed
+	}{
+		{name: "running", text: visits, windows: []int{40}, after: 30 * time.Second},
+		{name: "no room", text: visits, windows: []int{20}, after: 10 * time.Second},
+		{name: "there and back", text: visits, windows: []int{20, 60},
+			after: 10 * time.Second},
+		{name: "failed", text: visits, windows: []int{40}, failed: true, after: 30 * time.Second},
+		{name: "no room, failed", text: visits, windows: []int{20}, failed: true,
+			after: 10 * time.Second},
+		{name: "sticky", text: sticky,
+			windows: []int{40}, failed: true, after: 30 * time.Second},
+		{name: "erased", text: sticky,
+			windows: []int{40}, failed: true,
+			then: func(e *Engine) error { return e.Erase(t.Context(), "shop", "ann") }},
+		{name: "layer", text: sticky + "layer: {name: page, from: 0, to: 1}\n", windows: []int{40}, failed: true},
+	} {
+		t.Run(was.name, func(t *testing.T) {
+			c := newClock()
+			again := forShops(t, c, store.NewMemory().Open)
+			e := again()
+			begin(t, e, was.text)
+			d, err := e.Decide(t.Context(), "shop", "ann")
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := mustFind(t, e, "shop")
+			x.mu.Lock()
+			x.decl.ReportAfter = 0 // as in a program before
+			x.mu.Unlock()
+			var w time.Duration
+			for _, s := range was.windows {
+				w = time.Duration(s) * time.Second
+				if err := e.Change(t.Context(), "shop", Change{Window: &w}); err != nil {
+					t.Fatal(err)
+				}
+				settle(t, e, c, time.Second, 2)
+			}
+			if was.failed { // at its next start
+				x.mu.Lock()
+				x.fail(fmt.Errorf("%w: line %d: %w", ErrTranscript, 2, errDeclared))
+				x.todo |= theRecord
+				x.mu.Unlock()
+				settle(t, e, c, time.Second, 1)
+			}
+			if was.then != nil {
+				if err := was.then(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				if err := e.Close(); err != nil {
+					t.Fatal(err)
+				}
+				e = again()
+				info, err := e.Get(t.Context(), "shop")
+				if err != nil || (info.State == Failed) != (was.after == 0) || (info.State == Paused) !=
+					(was.failed && was.after != 0) {
+					t.Fatalf("it is %s, %s, %v", info.State, info.Reason, err)
+				}
+				if was.after == 0 {
+					continue
+				}
+				if x := sameTerms(t, e); x.ReportAfter != was.after || x.Window != w {
+					t.Errorf("report after %v of %v", x.ReportAfter, x.Window)
+				}
+			}
+			if was.after == 0 {
+				return
+			}
+			if s := reportOne(t, e, steps(d, 1)); s != Accepted {
+				t.Errorf("a decision from before is %s", s)
+			}
+			if was.failed {
+				if err := e.Resume(t.Context(), "shop"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 40 {
+				if _, err := e.Decide(t.Context(), "shop", fmt.Sprint(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			until(t, e, c, released(40))
+			sameTerms(t, e)
+		})
 	}
 }

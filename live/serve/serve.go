@@ -571,6 +571,7 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 	if err := decl.Check(); err != nil {
 		return err
 	}
+	decl.ReportAfter = decl.ReportDelay() // no change of the window changes it
 	var x *live
 	return e.do(ctx, &job{
 		act: func(_ *live, c *store.Commit, now int64) (err error) {

@@ -468,6 +468,8 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 var errOlder = errors.New("the store has gone back to an older state: what was assigned and " +
 	"released since is not known, so that going on would release rewards twice")
 
+var errDeclared = errors.New("what was declared, and changed, is not the experiment's")
+
 // restore reads an experiment. One that does not fit what is stored of it has failed; an error is
 // the store's.
 func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, older bool) (*live, error) {
@@ -510,7 +512,19 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 		x.tip = ""
 		e.cfg.Log.Error("serve: a transcript is damaged", "experiment", in.Name, "error", broken)
 	}
-	switch r.State {
+	if broken == nil && !e.cfg.ReadOnly {
+		again, err := x.mistaken(ctx, st, stored.Units)
+		if err != nil {
+			return nil, err
+		}
+		if again {
+			x.rec.State, x.rec.Reason = Paused, ""
+			x.todo |= theRecord
+			e.cfg.Log.Info("serve: an experiment that a program before gave up for nothing is paused, and can be "+
+				"resumed", "experiment", in.Name)
+		}
+	}
+	switch x.rec.State {
 	case Running, Paused:
 		switch {
 		case older:
@@ -558,13 +572,15 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 		case err != nil:
 			return err
 		case e.header != nil:
-			declared, err = x.declared(*e.header)
+			if declared, err = x.declared(*e.header); err == nil {
+				x.followed = declared.ReportAfter != x.decl.ReportAfter && x.decl.ReportAfter == x.decl.Window/2
+			}
 		case e.ending != nil:
 		case e.cohort != nil:
 			err = x.charge(*e.cohort)
 		default:
 			if x.shown++; e.change != nil {
-				e.change.in(declared)
+				e.change.done(declared)
 			}
 			if err = e.book(x.ledger); err == nil {
 				err = x.board.show(&e.line)
@@ -579,13 +595,16 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 	}
 	same, err := declared == nil, error(nil)
 	if declared != nil {
+		if x.decl.ReportAfter == x.decl.Window/2 { // it may have followed, and counts as the lines have it
+			x.decl.ReportAfter = declared.ReportAfter
+		}
 		same, err = equal(declared, &x.decl)
 	}
 	switch out, wrongPlan := readPlan(written); {
 	case err != nil:
 		return wrong(err)
 	case !same:
-		return wrong(errors.New("what was declared, and changed, is not the experiment's"))
+		return wrong(errDeclared)
 	case wrongPlan != nil:
 		return wrong(wrongPlan)
 	case out.Tip != x.tip:
