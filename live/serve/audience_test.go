@@ -200,3 +200,22 @@ func TestOnly(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// Of several experiments of a layer that are in the way the error names the one that was created first.
+func TestOverlapNamesTheFirst(t *testing.T) {
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: newClock().Now})
+	in := func(name, layer string) string {
+		return strings.NewReplacer("shop", name, "floor: 0.1", "layer: {name: page, "+layer+"}").Replace(shop)
+	}
+	for i, name := range []string{"third", "second", "first", "last", "other"} {
+		begin(t, e, in(name, fmt.Sprintf("from: 0.%d, to: 0.%d", i, i+1)))
+	}
+	if err := e.Create(t.Context(), parse(t, in("wide", "from: 0, to: 1"))); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := e.Start(t.Context(), "wide"); err == nil || !strings.Contains(err.Error(), `experiment "third"`) {
+			t.Fatal(err)
+		}
+	}
+}

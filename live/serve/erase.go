@@ -1,9 +1,13 @@
 package serve
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -55,12 +59,15 @@ func (x *live) erased(t tag) bool {
 	return was
 }
 
-// rewrite has all assignments written anew, and what was written before destroyed.
+// rewrite has all assignments written anew, and what was written before destroyed. They are written epoch by
+// epoch, so that the first stays the first, which marks of later have, and else in an order that says nothing.
 func (x *live) rewrite() {
 	x.todo |= dropUnits
 	x.fresh = make([]byte, 0, len(x.units)*unitBytes)
-	for t, u := range x.units {
-		x.fresh = x.appendUnit(x.fresh, t, u)
+	for _, t := range slices.SortedFunc(maps.Keys(x.units), func(a, b tag) int {
+		return cmp.Or(cmp.Compare(x.units[a].epoch, x.units[b].epoch), bytes.Compare(a[:], b[:]))
+	}) {
+		x.fresh = x.appendUnit(x.fresh, t, x.units[t])
 	}
 }
 

@@ -301,3 +301,30 @@ func TestArchiveGivesBack(t *testing.T) {
 		t.Error("something of the units is kept")
 	}
 }
+
+// Marks of who was erased have one epoch, the experiment's first, however often it was restored.
+func TestMarksHaveTheFirstEpoch(t *testing.T) {
+	c, disk := newClock(), store.NewMemory()
+	e := open(t, Config{Store: disk.Open, Clock: c.Now})
+	begin(t, e, shop)
+	first := mustFind(t, e, "shop").epochs[0]
+	for i := range 12 {
+		for _, unit := range []string{"ann", "bob", "eve"} {
+			if _, err := e.Decide(t.Context(), "shop", fmt.Sprint(unit, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unit := fmt.Sprint("ann", i)
+		if err := e.Erase(t.Context(), "shop", unit); err != nil {
+			t.Fatal(err)
+		}
+		x := mustFind(t, e, "shop")
+		if at := x.epochs[x.units[x.stone(tagOf(x.tags, unit))].epoch]; at != first {
+			t.Fatalf("%s has the epoch %x, must be the first, %x", unit, at, first)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = open(t, Config{Store: disk.Open, Clock: c.Now})
+	}
+}

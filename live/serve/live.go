@@ -484,11 +484,10 @@ func point(mac hash.Hash, unit string) float64 {
 	return float64(binary.BigEndian.Uint64(t[:])>>11) / (1 << 53)
 }
 
-// apart says whether a layer's other experiments that run leave x its range.
+// apart says whether a layer's other experiments that run leave x its range, and names the first that
+// does not.
 func (e *Engine) apart(x *live) error {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	for _, other := range e.byName {
+	for _, other := range e.all() {
 		if other == x || other.decl.Layer.Name != x.decl.Layer.Name || x.decl.Layer.Name == "" {
 			continue
 		}

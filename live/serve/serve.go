@@ -21,6 +21,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,6 +30,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -655,18 +657,19 @@ func (e *Engine) Get(_ context.Context, name string) (Info, error) {
 
 // List says how all experiments are, in the order in which they were created.
 func (e *Engine) List(context.Context) []Info {
-	e.mu.RLock()
-	all := make([]*live, 0, len(e.byName))
-	for _, x := range e.byName {
-		all = append(all, x)
-	}
-	e.mu.RUnlock()
-	slices.SortFunc(all, func(a, b *live) int { return int(a.id - b.id) })
+	all := e.all()
 	out := make([]Info, len(all))
 	for i, x := range all {
 		out[i] = x.info(e.now())
 	}
 	return out
+}
+
+// all are the experiments in the order in which they were created.
+func (e *Engine) all() []*live {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(e.byName), func(a, b *live) int { return cmp.Compare(a.id, b.id) })
 }
 
 // Transcript is what everybody may see so far, lines of JSON that are chained: what was declared,
