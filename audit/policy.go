@@ -209,7 +209,7 @@ func transcripts(ctx context.Context, s Subject, a Adversary, games, workers int
 		return nil, privacy.Loss{}, err
 	}
 	var mu sync.Mutex
-	var worlds []*world
+	var worlds []*player
 	out, err := Play(ctx, games, scores, workers, key, func() func(bool, *noise.Fast, []float64) error {
 		w := newWorld(s, &a)
 		mu.Lock()
@@ -261,7 +261,7 @@ func Reconstruct(s Subject, a Adversary, values, games, workers int, key noise.K
 		return Reconstruction{}, err
 	}
 	type scratch struct {
-		w   *world
+		w   *player
 		out []float64
 	}
 	pool := sync.Pool{New: func() any { return &scratch{newWorld(s, &a), make([]float64, scores)} }}
@@ -292,8 +292,8 @@ func Attacks(sees Sees) []string {
 	return out
 }
 
-// A world is one worker's: it plays one game after the other.
-type world struct {
+// A player is one worker's: it plays one game after the other.
+type player struct {
 	s      Subject
 	a      *Adversary
 	cur    release.Curator
@@ -319,15 +319,15 @@ type slot struct {
 	before   float64 // sum of the slot that was emptied last
 }
 
-func newWorld(s Subject, a *Adversary) *world {
-	w := &world{s: s, a: a, secret: math.NaN(), slots: make([]slot, s.Arms),
+func newWorld(s Subject, a *Adversary) *player {
+	w := &player{s: s, a: a, secret: math.NaN(), slots: make([]slot, s.Arms),
 		pay: make([]float64, s.Arms)}
 	w.h.Counts, w.h.Since = make([]int, s.Arms), make([]int, s.Arms)
 	w.m.arms = make([]track, s.Arms)
 	return w
 }
 
-func (w *world) claimed() privacy.Loss {
+func (w *player) claimed() privacy.Loss {
 	if w.cur == nil {
 		return w.loss
 	}
@@ -335,7 +335,7 @@ func (w *world) claimed() privacy.Loss {
 }
 
 // begin makes a curator ready.
-func (w *world) begin(m privacy.Mechanism) error {
+func (w *player) begin(m privacy.Mechanism) error {
 	if w.cur != nil && w.played%renew != 0 {
 		return w.cur.Forget(m)
 	}
@@ -360,14 +360,14 @@ func simulated(arms int, m privacy.Mechanism, ledger *privacy.Ledger,
 }
 
 // game plays one game.
-func (w *world) game(in bool, src *noise.Fast, out []float64) error {
+func (w *player) game(in bool, src *noise.Fast, out []float64) error {
 	w.stream = *src
 	err := w.play(in, out)
 	*src = w.stream // the next game goes on from there
 	return err
 }
 
-func (w *world) play(in bool, out []float64) error {
+func (w *player) play(in bool, out []float64) error {
 	p, err := w.s.New(&w.stream)
 	if err != nil {
 		return err
@@ -456,7 +456,7 @@ func mix(h, x uint64) uint64 {
 }
 
 // cut counts the plays of a batch that the horizon cuts.
-func (w *world) cut(b *policy.Batch) {
+func (w *player) cut(b *policy.Batch) {
 	k := w.room(0, len(b.Plays))
 	b.Counts(w.s.Horizon-w.h.Round, k)
 	for i := range b.Plays {
@@ -467,7 +467,7 @@ func (w *world) cut(b *policy.Batch) {
 	}
 }
 
-func (w *world) room(i, n int) []int {
+func (w *player) room(i, n int) []int {
 	if cap(w.counts[i]) < n {
 		w.counts[i] = make([]int, n)
 	}
@@ -475,7 +475,7 @@ func (w *world) room(i, n int) []int {
 }
 
 // feed gives a batch its rewards.
-func (w *world) feed(b *policy.Batch, n int, in bool) error {
+func (w *player) feed(b *policy.Batch, n int, in bool) error {
 	from, at := w.h.Round, w.a.Round-1
 	held := at >= from && at < from+n
 	query := -1
@@ -539,7 +539,7 @@ func (w *world) feed(b *policy.Batch, n int, in bool) error {
 
 // put gives n rounds of an arm their rewards. First says that the play's first round is among them,
 // which is always the policy's own.
-func (w *world) put(arm, query, n int, first bool, pay []float64) error {
+func (w *player) put(arm, query, n int, first bool, pay []float64) error {
 	if query >= 0 && query != arm {
 		own := 0
 		if first && n > 0 {
@@ -558,7 +558,7 @@ func (w *world) put(arm, query, n int, first bool, pay []float64) error {
 	return w.add(arm, n, float64(float64(n)*pay[arm]))
 }
 
-func (w *world) add(arm, n int, sum float64) error {
+func (w *player) add(arm, n int, sum float64) error {
 	s := &w.slots[arm]
 	s.n += n
 	s.sum += sum
@@ -566,7 +566,7 @@ func (w *world) add(arm, n int, sum float64) error {
 }
 
 // challenge gives the reward in which the worlds differ.
-func (w *world) challenge(arm int, in bool) error {
+func (w *player) challenge(arm int, in bool) error {
 	s := &w.slots[arm]
 	s.n++
 	s.sum += min(max(w.a.Low[arm], 0), 1)

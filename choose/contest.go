@@ -258,7 +258,7 @@ func (c *contest) wanted(want []int) (next, unsettled int) {
 // Every judgement at every size holds with what was promised, so that the last one may replace an
 // earlier one. One that the longer sample casts doubt on is withdrawn.
 func (c *contest) settle() {
-	bounds := make([]bound, c.ranked)
+	bounds := make([]span, c.ranked)
 	for i := range bounds {
 		if c.byRisk {
 			_, bounds[i] = c.tail(i)

@@ -108,18 +108,18 @@ func (c *contest) ends(s sample, k int) (lo, hi float64) {
 	return lo, hi
 }
 
-// A bound holds the mean of one entrant.
-type bound struct{ lo, hi float64 }
+// A span holds the mean of one entrant.
+type span struct{ lo, hi float64 }
 
 // bound is the best of Hoeffding's two-sided bound and, unless strict, Student's interval.
-func (c *contest) bound(i int) bound {
+func (c *contest) bound(i int) span {
 	e := &c.entrant[i]
 	s := sampled(len(e.x), func(r int) float64 { return e.x[r] })
 	alpha := c.alpha(e.size)
-	b := bound{0, c.top}
+	b := span{0, c.top}
 	if c.top > 0 {
 		x, cost := min(max(s.mean/c.top, 0), 1), math.Log(2/alpha)/float64(s.n)
-		b = bound{c.top * divergence.KLLower(x, cost), c.top * divergence.KLUpper(x, cost)}
+		b = span{c.top * divergence.KLLower(x, cost), c.top * divergence.KLUpper(x, cost)}
 	}
 	if !c.strict {
 		lo, hi := c.ends(s, e.size)
@@ -132,7 +132,7 @@ func (c *contest) bound(i int) bound {
 // are a tie, even where one can be told to be lower. doubt says whether these runs speak against an
 // earlier judgement that they do not confirm: they are skewed the way that misleads, or their means
 // are in another order.
-func (c *contest) judge(i, j int, bi, bj bound) (_ judgement, doubt func(judgement) bool) {
+func (c *contest) judge(i, j int, bi, bj span) (_ judgement, doubt func(judgement) bool) {
 	a, b := &c.entrant[i], &c.entrant[j]
 	size := min(a.size, b.size)
 	if a.size < a.floor || b.size < b.floor {

@@ -19,11 +19,11 @@ func worstMean(x []float64, p float64) sample {
 
 // tail is an interval of an entrant's conditional value at risk: Student's, where it may be believed,
 // and an upper end that holds whatever the tails are.
-func (c *contest) tail(i int) (s sample, b bound) {
+func (c *contest) tail(i int) (s sample, b span) {
 	e := &c.entrant[i]
 	s = worstMean(e.x, c.risk)
 	lo, hi := c.ends(s, e.size)
-	return s, bound{max(0, lo), min(c.surely(e), hi)}
+	return s, span{max(0, lo), min(c.surely(e), hi)}
 }
 
 // surely is an upper bound of an entrant's conditional value at risk. That is at most v + E(x −
@@ -50,7 +50,7 @@ func (c *contest) surely(e *played) float64 {
 }
 
 // judgeRisk compares i and j by what they lose in bad runs.
-func (c *contest) judgeRisk(i, j int, bi, bj bound) (judgement, func(judgement) bool) {
+func (c *contest) judgeRisk(i, j int, bi, bj span) (judgement, func(judgement) bool) {
 	now := judgement{verdict: Unsettled, size: min(c.entrant[i].size, c.entrant[j].size)}
 	if r := 1 + c.resolution; c.entrant[i].size >= c.entrant[i].floor && c.entrant[j].size >= c.entrant[j].floor {
 		switch {

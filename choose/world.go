@@ -17,9 +17,9 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A world plays runs. Its streams are those of lab/experiment: run i of a policy is the
+// A runner plays runs. Its streams are those of lab/experiment: run i of a policy is the
 // same run as there.
-type world struct {
+type runner struct {
 	sim.World
 	horizon  int
 	lo, hi   float64
@@ -43,8 +43,8 @@ type entrant struct {
 	candidate Candidate
 }
 
-func newWorld(q *Question, declared bool) (*world, error) {
-	w := &world{horizon: q.Horizon, lo: q.Lo, hi: q.Hi, delay: q.Delay}
+func newWorld(q *Question, declared bool) (*runner, error) {
+	w := &runner{horizon: q.Horizon, lo: q.Lo, hi: q.Hi, delay: q.Delay}
 	var err error
 	if w.World, err = sim.NewWorld(q.Source, q.Lo, q.Hi, q.Seed); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrQuestion, err)
@@ -72,7 +72,7 @@ func newWorld(q *Question, declared bool) (*world, error) {
 func logged(l bandit.Law) bool { _, ok := l.(*bandit.Empirical); return ok }
 
 // look notes what clipping does to an instance.
-func (w *world) look(in bandit.Instance) {
+func (w *runner) look(in bandit.Instance) {
 	if lo, hi := in.Support(); lo >= w.lo && hi <= w.hi {
 		return
 	}
@@ -83,7 +83,7 @@ func (w *world) look(in bandit.Instance) {
 }
 
 // enter makes the list of entrants.
-func (w *world) enter(q *Question) error {
+func (w *runner) enter(q *Question) error {
 	named := q.Policies
 	if len(named) == 0 {
 		for _, e := range q.Catalog.For(catalog.BanditArms) {
@@ -160,7 +160,7 @@ func newEntrant(known catalog.Catalog, c Candidate, b privacy.Budget) (entrant, 
 }
 
 // try finds out before a run whether the entrant can be played.
-func (w *world) try(e *entrant) error {
+func (w *runner) try(e *entrant) error {
 	p, err := w.build(e, len(w.Fixed.Arms), &noise.Fast{})
 	if err != nil || !w.delay.On() {
 		return err
@@ -172,14 +172,14 @@ func (w *world) try(e *entrant) error {
 }
 
 // build makes the entrant's policy afresh: it holds a run's state.
-func (w *world) build(e *entrant, arms int, coins *noise.Fast) (policy.Policy, error) {
+func (w *runner) build(e *entrant, arms int, coins *noise.Fast) (policy.Policy, error) {
 	return e.entry.New(catalog.Setting{Arms: arms, Horizon: w.horizon, Budget: e.budget,
 		Coins: sim.NewCoins(coins)}, e.params)
 }
 
 // play plays the runs first, first+1, … of an entrant, and says how much work the
 // longest of them was.
-func (w *world) play(ctx context.Context, i, first int, out []float64) (work int, err error) {
+func (w *runner) play(ctx context.Context, i, first int, out []float64) (work int, err error) {
 	e := &w.entrants[i]
 	var r sim.Result
 	for j := range out {
@@ -194,7 +194,7 @@ func (w *world) play(ctx context.Context, i, first int, out []float64) (work int
 }
 
 // split is the mean regret of playing all arms equally often, in the worlds of the first runs.
-func (w *world) split(runs int) (float64, error) {
+func (w *runner) split(runs int) (float64, error) {
 	if !w.Source.Redrawn() {
 		runs = 1
 	}
@@ -213,7 +213,7 @@ func (w *world) split(runs int) (float64, error) {
 }
 
 // over adds up a function of the gaps over all rounds.
-func (w *world) over(in bandit.Instance, of func(gaps []float64) float64) float64 {
+func (w *runner) over(in bandit.Instance, of func(gaps []float64) float64) float64 {
 	phases, from := in.Phases()
 	sum := 0.0
 	for i, p := range phases {
@@ -226,7 +226,7 @@ func (w *world) over(in bandit.Instance, of func(gaps []float64) float64) float6
 	return sum
 }
 
-func (w *world) one(ctx context.Context, e *entrant, run int, r *sim.Result) (work int, err error) {
+func (w *runner) one(ctx context.Context, e *entrant, run int, r *sim.Result) (work int, err error) {
 	in, err := w.Instance(run)
 	if err != nil {
 		return 0, err
@@ -278,7 +278,7 @@ func closed(law bandit.Law) bool {
 	return false
 }
 
-func (w *world) answer(q *Question, c *contest) (Answer, error) {
+func (w *runner) answer(q *Question, c *contest) (Answer, error) {
 	a := Answer{
 		World: q.Source.String(), Budget: q.Budget.String(), Horizon: q.Horizon, Level: q.Level,
 		Resolution: q.Resolution, Strict: q.Strict, Seed: q.Seed, Risk: q.Risk, ByRisk: q.ByRisk,
@@ -355,7 +355,7 @@ func (w *world) answer(q *Question, c *contest) (Answer, error) {
 	return a, nil
 }
 
-func (w *world) row(c *contest, i, tier int) Row {
+func (w *runner) row(c *contest, i, tier int) Row {
 	e := &w.entrants[i]
 	r := Row{Policy: e.label, Tier: tier, Guarantee: e.entry.Guarantee, Bound: e.entry.Regret,
 		Source: e.entry.Source, Anytime: e.entry.Anytime || e.params["unknown_horizon"] == 1,

@@ -74,7 +74,7 @@ func (c *auditTraining) prepare() (*verdict.PreparedTraining, error) {
 	}
 	set.Claim = c.Claim.Pointer()
 	t := verdict.Training{Settings: set, Examples: int(c.Examples), Pool: int(c.Pool), Delta: c.Delta.X,
-		Setting: train.Setting{
+		Setting: train.Request{
 			Method: []train.Method{train.DPSGD, train.Batch, train.MiniBatch,
 				train.Stochastic}[c.Method.Index("dp-sgd", "batch", "mini-batch", "stochastic")],
 			Flaw:  train.Flaw(c.Flaw.Index(train.FlawNames()...)),

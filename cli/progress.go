@@ -23,7 +23,7 @@ type progress struct {
 	from time.Time
 }
 
-func newProgress(w io.Writer, plan *experiment.Plan) *progress {
+func newProgress(w io.Writer, plan *experiment.Resolved) *progress {
 	p := &progress{w: w, name: plan.Spec.Name, from: time.Now()}
 	if f, ok := w.(*os.File); ok && hasRoom(f) {
 		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40))

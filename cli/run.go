@@ -141,7 +141,7 @@ func (c *runCommand) Run(ctx context.Context, s streams) error {
 }
 
 // complete says whether a directory holds all that the plan would play, by this program.
-func complete(m *experiment.Manifest, plan *experiment.Plan) bool {
+func complete(m *experiment.Manifest, plan *experiment.Resolved) bool {
 	return !m.Finished.IsZero() && m.Shard == nil && m.Plays(plan) && m.Build == build.This()
 }
 

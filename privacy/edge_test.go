@@ -159,7 +159,7 @@ func TestFieldsTakeTheirEdges(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	var b bound
+	var b orNone
 	if err := b.UnmarshalJSON([]byte("0")); err != nil || b != 0 {
 		t.Errorf("a loss of 0: %v", err)
 	}

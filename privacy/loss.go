@@ -392,51 +392,51 @@ func shortUp(x float64) float64 {
 	return x
 }
 
-// bound is a number whose infinity is written "none".
-type bound float64
+// orNone is a number whose infinity is written "none".
+type orNone float64
 
-func (b bound) MarshalJSON() ([]byte, error) {
+func (b orNone) MarshalJSON() ([]byte, error) {
 	if math.IsInf(float64(b), 1) {
 		return []byte(`"none"`), nil
 	}
 	return json.Marshal(float64(b))
 }
 
-func (b *bound) UnmarshalJSON(data []byte) error {
+func (b *orNone) UnmarshalJSON(data []byte) error {
 	if string(data) == `"none"` {
-		*b = bound(math.Inf(1))
+		*b = orNone(math.Inf(1))
 		return nil
 	}
 	var x *float64
 	if err := json.Unmarshal(data, &x); err != nil || x == nil || !(*x >= 0) {
 		return fmt.Errorf("a loss is %s, must be a number, at least 0, or \"none\"", data)
 	}
-	*b = bound(*x)
+	*b = orNone(*x)
 	return nil
 }
 
 // lossJSON is how a loss is written: the currencies by name, the curve as pairs of
 // order and divergence.
 type lossJSON struct {
-	Epsilon *bound     `json:"epsilon"`
-	Rho     *bound     `json:"rho"`
-	Mu2     *bound     `json:"mu2"`
-	Renyi   [][2]bound `json:"renyi,omitempty"`
-	Approx  *[2]bound  `json:"approx,omitempty"`
+	Epsilon *orNone     `json:"epsilon"`
+	Rho     *orNone     `json:"rho"`
+	Mu2     *orNone     `json:"mu2"`
+	Renyi   [][2]orNone `json:"renyi,omitempty"`
+	Approx  *[2]orNone  `json:"approx,omitempty"`
 }
 
 // MarshalJSON writes every currency; what has no bound is "none".
 func (l Loss) MarshalJSON() ([]byte, error) {
 	t := l.tally()
-	e, r, m := bound(t.pure), bound(t.rho), bound(t.mu2)
+	e, r, m := orNone(t.pure), orNone(t.rho), orNone(t.mu2)
 	out := lossJSON{Epsilon: &e, Rho: &r, Mu2: &m}
 	for i, a := range orders {
 		if !math.IsInf(t.rdp[i], 1) && t.rdp[i] != 0 {
-			out.Renyi = append(out.Renyi, [2]bound{bound(a), bound(t.rdp[i])})
+			out.Renyi = append(out.Renyi, [2]orNone{orNone(a), orNone(t.rdp[i])})
 		}
 	}
 	if t.approx() {
-		out.Approx = &[2]bound{bound(t.epsilon), bound(t.delta)}
+		out.Approx = &[2]orNone{orNone(t.epsilon), orNone(t.delta)}
 	}
 	return json.Marshal(out)
 }
@@ -450,7 +450,7 @@ func (l *Loss) UnmarshalJSON(data []byte) error {
 	}
 	t := renyiless()
 	for _, c := range []struct {
-		from *bound
+		from *orNone
 		to   *float64
 	}{{in.Epsilon, &t.pure}, {in.Rho, &t.rho}, {in.Mu2, &t.mu2}} {
 		if c.from != nil {

@@ -81,8 +81,8 @@ func newDistributed(cfg Config, fast *noise.Fast, src rand.Source) (Curator, err
 			"simulations", t.Dropout)
 	}
 	// Rewards come in as with the other curators.
-	base, err := newCurator(cfg, func(privacy.Mechanism) (plan[float64], error) {
-		return plan[float64]{tails: []privacy.Tail{{}}}, nil
+	base, err := newCurator(cfg, func(privacy.Mechanism) (recipe[float64], error) {
+		return recipe[float64]{tails: []privacy.Tail{{}}}, nil
 	})
 	if err != nil {
 		return nil, err

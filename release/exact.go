@@ -90,7 +90,7 @@ func newExact(cfg Config, src rand.Source) (*curator[int64], error) {
 		return nil, errors.New("curator: unclipped is true, must be false for real rewards: " +
 			"their sensitivity would be unlimited")
 	}
-	c, err := newCurator(cfg, func(m privacy.Mechanism) (plan[int64], error) { return exactPlan(m, src) })
+	c, err := newCurator(cfg, func(m privacy.Mechanism) (recipe[int64], error) { return exactPlan(m, src) })
 	if err != nil {
 		return nil, err
 	}
@@ -100,20 +100,20 @@ func newExact(cfg Config, src rand.Source) (*curator[int64], error) {
 }
 
 // exactPlan is a mechanism with discrete noise on the grid.
-func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
+func exactPlan(m privacy.Mechanism, src rand.Source) (recipe[int64], error) {
 	d, f, most, err := read(m)
 	switch {
 	case err != nil:
-		return plan[int64]{}, err
+		return recipe[int64]{}, err
 	case d.Most > maxNodes:
-		return plan[int64]{}, fmt.Errorf("mechanism %v: a sum has up to %d nodes, must be at "+
+		return recipe[int64]{}, fmt.Errorf("mechanism %v: a sum has up to %d nodes, must be at "+
 			"most %d for exact noise: take a smaller base", m, d.Most, maxNodes)
 	case d.Float != nil && d.Whole == nil:
-		return plan[int64]{}, fmt.Errorf("mechanism %s is for simulated rewards only: its noise "+
+		return recipe[int64]{}, fmt.Errorf("mechanism %s is for simulated rewards only: its noise "+
 			"has real coefficients, which integers cannot have; "+
 			"take tree, hybrid or kary for real rewards", m.Kind())
 	}
-	p := plan[int64]{family: f, charge: m, tails: []privacy.Tail{{}}, most: min(most, maxRewards),
+	p := recipe[int64]{family: f, charge: m, tails: []privacy.Tail{{}}, most: min(most, maxRewards),
 		fresh: d.Whole}
 	if m, ok := m.(privacy.Sparse); ok {
 		return exactSparse(m, p, src)
@@ -124,14 +124,14 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 	}
 	num, err := parts(m.Kind(), d.Scale)
 	if err != nil {
-		return plan[int64]{}, err
+		return recipe[int64]{}, err
 	}
 	// Powers of two: these divisions are exact.
 	t := float64(num) / stepParts
 	used, charged := t/gridSteps, float64(num-1)/stepParts/gridSteps
 	var ok bool
 	if p.charge, ok = privacy.WithScale(m, charged); !ok {
-		return plan[int64]{}, fmt.Errorf("mechanism %v has no scale to change", m)
+		return recipe[int64]{}, fmt.Errorf("mechanism %v has no scale to change", m)
 	}
 	drawn, _ := privacy.WithScale(m, used)
 	p.tails = tailsOf(drawn)
@@ -152,7 +152,7 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (plan[int64], error) {
 	laws := make([]noise.DiscreteLaplace, heaviest)
 	for i := range laws {
 		if laws[i], err = noise.NewDiscreteLaplace(num*uint64(i+1), stepParts); err != nil {
-			return plan[int64]{}, err
+			return recipe[int64]{}, err
 		}
 	}
 	p.noise = exactLaplace{src, laws}
@@ -174,7 +174,7 @@ func parts(kind string, scale float64) (uint64, error) {
 // exactSparse is the sparse vector technique with discrete noise on the grid. The statistics are
 // whole steps and move by at most 2^20, so that the proof of [Sajed 2019, Theorem 3.2.1] holds with
 // sums for integrals, and each noise loses 2^20 over its scale in steps.
-func exactSparse(m privacy.Sparse, p plan[int64], src rand.Source) (plan[int64], error) {
+func exactSparse(m privacy.Sparse, p recipe[int64], src rand.Source) (recipe[int64], error) {
 	q := &questions[int64]{statistic: m.Statistic}
 	charge := privacy.Sparse{Questions: privacy.Questions{Statistic: m.Statistic}}
 	for _, part := range []struct {
@@ -189,11 +189,11 @@ func exactSparse(m privacy.Sparse, p plan[int64], src rand.Source) (plan[int64],
 		}
 		num, err := parts(m.Kind(), part.scale)
 		if err != nil {
-			return plan[int64]{}, err
+			return recipe[int64]{}, err
 		}
 		law, err := noise.NewDiscreteLaplace(num, stepParts)
 		if err != nil {
-			return plan[int64]{}, err
+			return recipe[int64]{}, err
 		}
 		*part.noise = exactLaplace{src, []noise.DiscreteLaplace{law}}
 		*part.charge = float64(num-1) / stepParts / gridSteps

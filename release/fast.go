@@ -6,12 +6,12 @@ import (
 )
 
 // fastPlan is a mechanism with floating-point noise from stream s: for simulations only.
-func fastPlan(m privacy.Mechanism, s *noise.Fast) (plan[float64], error) {
+func fastPlan(m privacy.Mechanism, s *noise.Fast) (recipe[float64], error) {
 	d, f, most, err := read(m)
 	if err != nil {
-		return plan[float64]{}, err
+		return recipe[float64]{}, err
 	}
-	p := plan[float64]{family: f, charge: m, tails: tailsOf(m), most: most, fresh: d.Float}
+	p := recipe[float64]{family: f, charge: m, tails: tailsOf(m), most: most, fresh: d.Float}
 	switch d.Law {
 	case privacy.NoiseLaplace:
 		p.noise = fastLaplace{s, d.Scale}

@@ -373,20 +373,20 @@ func newGathered(cfg Config, g Gathering, src rand.Source) (*Gathered, error) {
 }
 
 // noise makes a stated mechanism ready.
-func (c *Gathered) noise(stated privacy.Mechanism) (plan[int64], error) {
+func (c *Gathered) noise(stated privacy.Mechanism) (recipe[int64], error) {
 	p, err := newGatheredPlan(stated, c.plan.Gathering)
 	if err != nil {
-		return plan[int64]{}, err
+		return recipe[int64]{}, err
 	}
 	charge, err := p.mechanism(1)
 	if err != nil {
-		return plan[int64]{}, err
+		return recipe[int64]{}, err
 	}
-	out := plan[int64]{family: once, noise: silent{}, charge: charge, tails: make([]privacy.Tail, 1),
+	out := recipe[int64]{family: once, noise: silent{}, charge: charge, tails: make([]privacy.Tail, 1),
 		most: p.most}
 	if p.Trust == privacy.TrustTwoServer {
 		if out.noise, err = p.whole.law(c.src); err != nil {
-			return plan[int64]{}, err
+			return recipe[int64]{}, err
 		}
 	}
 	c.plan = p

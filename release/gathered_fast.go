@@ -21,14 +21,14 @@ func SimulatedGathered(cfg Config, g Gathering, s *noise.Fast) (Curator, error) 
 			"sums are gathered")
 	}
 	c := &simulatedGathered{own: gatheredNoise{s: s}}
-	base, err := newCurator(cfg, func(stated privacy.Mechanism) (plan[float64], error) {
+	base, err := newCurator(cfg, func(stated privacy.Mechanism) (recipe[float64], error) {
 		p, err := newGatheredPlan(stated, g)
 		if err != nil {
-			return plan[float64]{}, err
+			return recipe[float64]{}, err
 		}
 		charge, tail, err := p.form(1)
 		c.own.plan = p
-		return plan[float64]{family: once, noise: &c.own, charge: charge, tails: []privacy.Tail{tail},
+		return recipe[float64]{family: once, noise: &c.own, charge: charge, tails: []privacy.Tail{tail},
 			most: p.most}, err
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ func SimulatedActions(actions [][]float64, unclipped bool, ledger *privacy.Ledge
 		return nil, err
 	}
 	c.step, c.atOnce, c.most = 1, math.MaxInt, math.MaxInt
-	c.prepare = func(m privacy.Mechanism) (plan[float64], error) { return fastVector(m, s) }
+	c.prepare = func(m privacy.Mechanism) (recipe[float64], error) { return fastVector(m, s) }
 	return c, nil
 }
 
@@ -96,9 +96,9 @@ func SimulatedFeatures(cfg FeatureConfig, s *noise.Fast) (FeatureCurator, error)
 
 // fastVector is a vector's mechanism with floating-point noise from stream s. Without noise
 // nothing is drawn.
-func fastVector(m privacy.Mechanism, s *noise.Fast) (plan[float64], error) {
+func fastVector(m privacy.Mechanism, s *noise.Fast) (recipe[float64], error) {
 	sigma, err := sigmaOf(m)
-	p := plan[float64]{family: once, charge: m}
+	p := recipe[float64]{family: once, charge: m}
 	if sigma > 0 {
 		p.noise = fastGaussian{s, sigma}
 	}

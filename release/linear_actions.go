@@ -13,7 +13,7 @@ import (
 type actions[T number] struct {
 	ledger *privacy.Ledger
 	// prepare makes a mechanism ready.
-	prepare   func(privacy.Mechanism) (plan[T], error)
+	prepare   func(privacy.Mechanism) (recipe[T], error)
 	unclipped bool
 	grid      float64 // steps a unit of reward, 0 if sums are what they are
 	step      float64 // 1/grid, or 1
@@ -144,10 +144,10 @@ func (c *actions[T]) Release(m privacy.Mechanism) (privacy.ReleasedVector, error
 }
 
 // plan makes m ready, if what is in the slot may be released through it.
-func (c *actions[T]) plan(m privacy.Mechanism) (plan[T], error) {
+func (c *actions[T]) plan(m privacy.Mechanism) (recipe[T], error) {
 	// actions may be longer than its sensitivity allows
 	if _, ok := m.(privacy.VectorGaussian); ok {
-		return plan[T]{}, errors.New("curator: mechanism is vector-gaussian, must be elliptic or sums")
+		return recipe[T]{}, errors.New("curator: mechanism is vector-gaussian, must be elliptic or sums")
 	}
 	p, err := c.prepare(m)
 	if err != nil {

@@ -38,18 +38,18 @@ func exactActions(actions [][]float64, ledger *privacy.Ledger, src rand.Source) 
 		return nil, err
 	}
 	c.grid, c.step, c.atOnce, c.most = gridSteps, 1.0/gridSteps, 1, maxRewards
-	c.prepare = func(m privacy.Mechanism) (plan[int64], error) {
+	c.prepare = func(m privacy.Mechanism) (recipe[int64], error) {
 		s, ok := m.(privacy.Sums)
 		if !ok {
 			if _, err := sigmaOf(m); err != nil {
-				return plan[int64]{}, err
+				return recipe[int64]{}, err
 			}
-			return plan[int64]{}, fmt.Errorf("mechanism %s is for simulated rewards only: its "+
+			return recipe[int64]{}, fmt.Errorf("mechanism %s is for simulated rewards only: its "+
 				"noise has real coefficients, which integers cannot have; "+
 				"take sums for real rewards", m.Kind())
 		}
 		used, law, err := exactSigma(s, s.Sigma, src)
-		return plan[int64]{family: once, charge: privacy.Sums{Sigma: used}, noise: law}, err
+		return recipe[int64]{family: once, charge: privacy.Sums{Sigma: used}, noise: law}, err
 	}
 	return c, nil
 }
@@ -113,7 +113,7 @@ func exactFeatures(cfg FeatureConfig, src rand.Source) (FeatureCurator, error) {
 		if err != nil {
 			return nil, fmt.Errorf("curator: %w", err)
 		}
-		p := plan[int64]{family: once, charge: privacy.VectorGaussian{Sigma: used / more}, noise: law,
+		p := recipe[int64]{family: once, charge: privacy.VectorGaussian{Sigma: used / more}, noise: law,
 			most: maxRewards}
 		return newFeatures(cfg, p, 1.0/gridSteps, gridSteps), nil
 	}

@@ -16,7 +16,7 @@ const normLimit = (1 + unitball.Slack) * (1 + unitball.Slack)
 // int64 for real rewards.
 type features[T number] struct {
 	ledger    *privacy.Ledger
-	plan      plan[T]
+	plan      recipe[T]
 	account   privacy.Account
 	unclipped bool
 	grid      float64 // steps a unit of a·r, 0 if sums are what they are
@@ -29,7 +29,7 @@ type features[T number] struct {
 	out       privacy.Vector
 }
 
-func newFeatures[T number](cfg FeatureConfig, p plan[T], step, grid float64) *features[T] {
+func newFeatures[T number](cfg FeatureConfig, p recipe[T], step, grid float64) *features[T] {
 	p.charge = chargeOf(p.charge, cfg.Unclipped)
 	if p.most == 0 {
 		p.most = math.MaxInt

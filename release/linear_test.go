@@ -344,7 +344,7 @@ func TestBrokenVectorTwinsAreCaught(t *testing.T) {
 			case *actions[float64]:
 				var once sampler[float64] // the same for all releases
 				prepare := c.prepare
-				c.prepare = func(m privacy.Mechanism) (plan[float64], error) {
+				c.prepare = func(m privacy.Mechanism) (recipe[float64], error) {
 					p, err := prepare(m)
 					if once == nil {
 						once = f(p.noise)
@@ -408,7 +408,7 @@ func TestBrokenVectorTwinsAreCaught(t *testing.T) {
 			switch c := e.inner.(type) {
 			case *actions[float64]:
 				prepare := c.prepare
-				c.prepare = func(m privacy.Mechanism) (plan[float64], error) {
+				c.prepare = func(m privacy.Mechanism) (recipe[float64], error) {
 					p, err := prepare(m)
 					switch m := m.(type) {
 					case privacy.Elliptic:
@@ -697,8 +697,8 @@ func TestVectorRefusals(t *testing.T) {
 	}
 	// A failing draw charges nothing.
 	broken := actionCurator(t, nil, set...).(*actions[float64])
-	broken.prepare = func(m privacy.Mechanism) (plan[float64], error) {
-		return plan[float64]{charge: m, noise: noDraw{}}, nil
+	broken.prepare = func(m privacy.Mechanism) (recipe[float64], error) {
+		return recipe[float64]{charge: m, noise: noDraw{}}, nil
 	}
 	must(t, broken.Add(0, 1))
 	for _, m := range []privacy.Mechanism{m, privacy.Sums{Sigma: 1}} {

@@ -108,7 +108,7 @@ func Simulated(cfg Config, s *noise.Fast) (Curator, error) {
 }
 
 func newSimulated(cfg Config, s *noise.Fast) (*curator[float64], error) {
-	c, err := newCurator(cfg, func(m privacy.Mechanism) (plan[float64], error) { return fastPlan(m, s) })
+	c, err := newCurator(cfg, func(m privacy.Mechanism) (recipe[float64], error) { return fastPlan(m, s) })
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +137,8 @@ type (
 	sampler[T number] = privacy.Sampler[T]
 )
 
-// A plan is a mechanism made ready: what to draw and what to charge.
-type plan[T number] struct {
+// A recipe is a mechanism made ready: what to draw and what to charge.
+type recipe[T number] struct {
 	family family
 	noise  sampler[T]
 	charge privacy.Mechanism // with the noise really used
@@ -159,7 +159,7 @@ type slot[T number] struct {
 // curator is both curators: T is float64 in simulations, int64 for real rewards.
 type curator[T number] struct {
 	ledger *privacy.Ledger
-	build  func(privacy.Mechanism) (plan[T], error)
+	build  func(privacy.Mechanism) (recipe[T], error)
 
 	// How rewards come in. A mapped reward y in [0,1] enters sums as T(y·grid + half), and sums
 	// leave in multiples of step = 1/grid.
@@ -169,7 +169,7 @@ type curator[T number] struct {
 	unclipped        bool
 	atOnce           int // largest n of AddSum
 
-	plan[T]
+	recipe[T]
 	slots    []slot[T]
 	counters []counter[T] // of trees and hybrids
 	streams  []stream[T]  // of streamed
@@ -183,7 +183,7 @@ type curator[T number] struct {
 	marked    []bool
 }
 
-func newCurator[T number](cfg Config, build func(privacy.Mechanism) (plan[T], error)) (*curator[T], error) {
+func newCurator[T number](cfg Config, build func(privacy.Mechanism) (recipe[T], error)) (*curator[T], error) {
 	lo, hi := Range(cfg.Lo, cfg.Hi)
 	width := hi - lo
 	switch {
@@ -227,7 +227,7 @@ func (c *curator[T]) Forget(m privacy.Mechanism) error {
 	if c.unclipped {
 		p.charge = privacy.Unknown{Name: "unclipped " + m.Kind()}
 	}
-	c.plan = p
+	c.recipe = p
 	c.account = c.ledger.Account(p.charge)
 	for a := range c.slots {
 		c.slots[a] = slot[T]{id: c.open()}

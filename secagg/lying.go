@@ -54,7 +54,7 @@ func (l Local) TwoStories(ctx context.Context, session Session, messages map[uin
 
 // liar is the server of TwoStories.
 type liar struct {
-	world              *world
+	world              *parties
 	victim             uint32
 	corrupt, believers []uint32
 	shares             map[bool]map[int]field // of the victim by seats: of her key, of her seed

@@ -69,11 +69,11 @@ type Local struct {
 	// nothing more is under way.
 	Timeout time.Duration
 	// Report, if set, is given what happened at the end of a run, also of one that failed.
-	Report func(Report)
+	Report func(Outcome)
 }
 
-// Report is what happened in a run of [Local].
-type Report struct {
+// Outcome is what happened in a run of [Local].
+type Outcome struct {
 	Result Result
 	// Clients are the errors of clients that met any, Refused what the server said of messages that
 	// it did not take.
@@ -96,8 +96,8 @@ func (l Local) Sum(ctx context.Context, session Session, messages map[uint32][]u
 	return r.Result.Sum, r.Result.Survivors, nil
 }
 
-// world is everybody in one process.
-type world struct {
+// parties are everybody in one process.
+type parties struct {
 	session   Session
 	now       time.Time
 	serverKey ed25519.PrivateKey
@@ -106,10 +106,10 @@ type world struct {
 	clients   map[uint32]*Client
 	up, down  []Envelope // under way
 	fault     func(Frame) [][]byte
-	report    Report
+	report    Outcome
 }
 
-func (l Local) run(ctx context.Context, session Session, messages map[uint32][]uint64) (Report, error) {
+func (l Local) run(ctx context.Context, session Session, messages map[uint32][]uint64) (Outcome, error) {
 	w, err := l.setUp(session, messages)
 	if err != nil {
 		return w.report, err
@@ -118,14 +118,14 @@ func (l Local) run(ctx context.Context, session Session, messages map[uint32][]u
 	return w.report, err
 }
 
-func (l Local) setUp(session Session, messages map[uint32][]uint64) (*world, error) {
+func (l Local) setUp(session Session, messages map[uint32][]uint64) (*parties, error) {
 	rnd := l.Rand
 	if rnd == nil {
 		rnd = rand.Reader
 	}
-	w := &world{session: session, now: time.Unix(0, 0), keys: map[uint32]ed25519.PrivateKey{},
+	w := &parties{session: session, now: time.Unix(0, 0), keys: map[uint32]ed25519.PrivateKey{},
 		clients: map[uint32]*Client{}, fault: l.Fault,
-		report: Report{Clients: map[uint32]error{}, Up: map[uint32]int{}, Down: map[uint32]int{}}}
+		report: Outcome{Clients: map[uint32]error{}, Up: map[uint32]int{}, Down: map[uint32]int{}}}
 	clock := func() time.Time { return w.now }
 	newKey := func() (ed25519.PrivateKey, error) {
 		var seed [ed25519.SeedSize]byte
@@ -164,7 +164,7 @@ func (l Local) setUp(session Session, messages map[uint32][]uint64) (*world, err
 }
 
 // through is what arrives of a message.
-func (w *world) through(client uint32, message []byte) ([][]byte, error) {
+func (w *parties) through(client uint32, message []byte) ([][]byte, error) {
 	h, err := Inspect(message)
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (w *world) through(client uint32, message []byte) ([][]byte, error) {
 	return w.fault(Frame{h.Kind, client, message}), nil
 }
 
-func (w *world) send(client uint32, message []byte) error {
+func (w *parties) send(client uint32, message []byte) error {
 	w.report.Up[client] += len(message)
 	arrive, err := w.through(client, message)
 	for _, m := range arrive {
@@ -184,7 +184,7 @@ func (w *world) send(client uint32, message []byte) error {
 	return err
 }
 
-func (w *world) play(ctx context.Context) error {
+func (w *parties) play(ctx context.Context) error {
 	for _, id := range slices.Sorted(maps.Keys(w.clients)) {
 		m, err := w.clients[id].Start()
 		if err == nil {
@@ -217,7 +217,7 @@ func (w *world) play(ctx context.Context) error {
 
 // deliver brings what is under way to where it goes: first what clients have sent, then
 // what the server has.
-func (w *world) deliver() error {
+func (w *parties) deliver() error {
 	batch := w.up
 	w.up = nil
 	for _, e := range batch {

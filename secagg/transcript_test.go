@@ -231,7 +231,7 @@ func kindOf(err error) string {
 }
 
 // sign frames a body as the one who sent m.
-func (w *world) sign(m Frame, body []byte) []byte {
+func (w *parties) sign(m Frame, body []byte) []byte {
 	key := w.serverKey
 	if m.Kind.fromClient() {
 		key = w.keys[m.Client]
@@ -239,7 +239,7 @@ func (w *world) sign(m Frame, body []byte) []byte {
 	return w.server.env.seal(m.Kind, m.Client, body, key)
 }
 
-func (f *fault) apply(t *testing.T, w *world, m Frame, out [][]byte) [][]byte {
+func (f *fault) apply(t *testing.T, w *parties, m Frame, out [][]byte) [][]byte {
 	body := m.Message[headerSize : len(m.Message)-signatureSize]
 	must := func(err error) {
 		if err != nil {

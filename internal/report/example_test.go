@@ -53,9 +53,9 @@ func ExampleFigure_WriteSVG() {
 	// Output: regret-mu2 true
 }
 
-func ExampleReport_WriteHTML() {
+func ExamplePage_WriteHTML() {
 	var b strings.Builder
-	r := report.Report{Name: "quickstart", Warnings: []string{"rewards are not clipped: no privacy guarantee"}}
+	r := report.Page{Name: "quickstart", Warnings: []string{"rewards are not clipped: no privacy guarantee"}}
 	if err := r.WriteHTML(&b); err != nil {
 		fmt.Println(err)
 		return

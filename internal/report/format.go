@@ -157,7 +157,7 @@ type File struct {
 
 // Files are the drawings of a selection. The error says which figure is not there, or cannot be
 // drawn; then there is none.
-func (r Report) Files(s Selection) ([]File, error) {
+func (r Page) Files(s Selection) ([]File, error) {
 	var known []string
 	for _, f := range r.Figures {
 		known = append(known, f.ID)

@@ -166,7 +166,7 @@ func TestBadDrawings(t *testing.T) {
 			t.Errorf("%v, want %q and nothing written", err, want)
 		}
 	}
-	r := report.Report{Figures: []report.Figure{small()}}
+	r := report.Page{Figures: []report.Figure{small()}}
 	if _, err := r.Files(report.Selection{Only: []string{"none"}}); err == nil ||
 		err.Error() != `figure is "none", must be one of small` {
 		t.Error(err)

@@ -21,7 +21,7 @@ var pageSource string
 // draws, all inline. It needs no network and asks for none (a content security policy forbids it);
 // without script everything but the readout is there. All text is escaped. The error names the
 // figure that cannot be drawn, or the ID that two figures share.
-func (r Report) WriteHTML(w io.Writer) error {
+func (r Page) WriteHTML(w io.Writer) error {
 	page := pageView{
 		Name: Clean(r.Name), Version: Clean(r.Version), Description: cleanLines(r.Description),
 		Spec: cleanLines(r.Spec), Style: template.CSS(look.CSS()),

@@ -15,8 +15,8 @@ import (
 	"unicode"
 )
 
-// A Report is everything one page shows.
-type Report struct {
+// A Page is everything one page shows.
+type Page struct {
 	Name        string   // of the experiment
 	Version     string   // of the program that made it; "" leaves it out
 	Description string   // one paragraph; "" leaves it out

@@ -37,7 +37,7 @@ func svg(t tb, f report.Figure) []byte {
 	return b.Bytes()
 }
 
-func html(t tb, r report.Report) []byte {
+func html(t tb, r report.Page) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := r.WriteHTML(&b); err != nil {
@@ -71,7 +71,7 @@ func small() report.Figure {
 }
 
 // smallPage is a page with everything a page can have.
-func smallPage() report.Report {
+func smallPage() report.Page {
 	r := page()
 	r.Figures = []report.Figure{small()}
 	return r
@@ -226,7 +226,7 @@ func TestAnyFigureIsWellFormed(t *testing.T) {
 		if !bytes.Equal(drawn, svg(t, f)) {
 			t.Fatalf("two drawings differ")
 		}
-		page := html(t, report.Report{Name: f.Title, Spec: f.Note, Description: f.Subtitle,
+		page := html(t, report.Page{Name: f.Title, Spec: f.Note, Description: f.Subtitle,
 			Figures:  []report.Figure{f},
 			Warnings: []string{f.Series[0].Label}, Tables: []report.Table{report.Comparison{Title: f.Title,
 				Rows: []report.Row{{Instance: f.XLabel, Policy: f.YLabel}}}.Table()}})
@@ -363,7 +363,7 @@ func TestHostileText(t *testing.T) {
 	if texts := strings.Join(wellFormed(t, svg(t, f)), "\n"); !strings.Contains(texts, evil) {
 		t.Error("the text is not drawn as written")
 	}
-	r := report.Report{
+	r := report.Page{
 		Name: evil, Version: evil, Description: evil, Spec: evil, Warnings: []string{evil},
 		Facts: []report.Fact{{Name: evil, Value: evil}},
 		Tables: []report.Table{report.Comparison{Title: evil, Metric: evil, Test: evil,
@@ -452,11 +452,11 @@ func TestBadFigures(t *testing.T) {
 		if err := f.WriteSVG(io.Discard); err == nil || err.Error() != c.want {
 			t.Errorf("%v, want %s", err, c.want)
 		}
-		if err := (report.Report{Figures: []report.Figure{f}}).WriteHTML(io.Discard); err == nil {
+		if err := (report.Page{Figures: []report.Figure{f}}).WriteHTML(io.Discard); err == nil {
 			t.Errorf("the page drew a figure that cannot be drawn: %s", c.want)
 		}
 	}
-	twice := report.Report{Figures: []report.Figure{small(), small()}}
+	twice := report.Page{Figures: []report.Figure{small(), small()}}
 	if err := twice.WriteHTML(io.Discard); err == nil ||
 		err.Error() != `report: figure ID "small": is used twice` {
 		t.Error(err)

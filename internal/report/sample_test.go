@@ -88,8 +88,8 @@ func table() report.Comparison {
 	}
 }
 
-func page() report.Report {
-	return report.Report{
+func page() report.Page {
+	return report.Page{
 		Name: "quickstart", Version: "sotto v0.1.0", Description: "Five private and non-private " +
 			"policies on the arms of the sources.",
 		Facts: []report.Fact{{Name: "horizon", Value: "10 000 000"}, {Name: "runs", Value: "20"},

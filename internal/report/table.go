@@ -8,7 +8,7 @@ import (
 )
 
 // WriteText writes the tables for a terminal.
-func (r Report) WriteText(w io.Writer) error {
+func (r Page) WriteText(w io.Writer) error {
 	for i, t := range r.Tables {
 		if i > 0 {
 			if _, err := fmt.Fprintln(w); err != nil {

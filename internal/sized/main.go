@@ -1,8 +1,9 @@
 // Command sized says which tests .ci/run does where, as assignments of the shell. In racing are the packages
-// under a directory whose tests may start a goroutine, by what they or what they import of ours does: the race
-// detector has something to find there. alone are all other packages with tests. sized are the tests of racing
-// that ask testkit for a size, or leave themselves out under the race detector, as a pattern for go test -run,
-// and in are their packages. It goes by names alone: a test that uses what has the name of what asks is one of them.
+// under a directory that start a goroutine, or whose tests do, or that hand functions to internal/pool: the race
+// detector has something to find there. What only calls such a package is raced in that one's tests, and tests
+// that run beside one another share nothing. alone are all other packages with tests. sized are the tests of
+// racing that ask testkit for a size, or leave themselves out under the race detector, as a pattern for go test
+// -run, and in are their packages. It goes by names alone: what has the name of what asks asks.
 package main
 
 import (
@@ -41,10 +42,7 @@ func main() {
 		if !f.tests {
 			continue
 		}
-		seen := map[string]bool{}
-		if !f.testsStart && !slices.ContainsFunc(append(f.testsImport, dir), func(d string) bool {
-			return starts(all, d, seen)
-		}) {
+		if !f.starts && !f.testsStart && !slices.Contains(append(f.testsImport, f.imports...), "./internal/pool") {
 			alone[dir] = true
 			continue
 		}
@@ -99,9 +97,7 @@ func (p *folder) add(f *ast.File, test bool) {
 		case *ast.GoStmt:
 			starts = true
 		case *ast.SelectorExpr:
-			x, _ := n.X.(*ast.Ident)
-			starts = starts || slices.Contains([]string{"Go", "AfterFunc", "RunParallel"}, n.Sel.Name) ||
-				n.Sel.Name == "Parallel" && x != nil && x.Name == "t"
+			starts = starts || slices.Contains([]string{"Go", "AfterFunc", "RunParallel"}, n.Sel.Name)
 		}
 		return true
 	})
@@ -125,16 +121,6 @@ func (p *folder) add(f *ast.File, test bool) {
 			}
 		}
 	}
-}
-
-// starts says whether a package may start a goroutine, by what it imports too.
-func starts(all map[string]*folder, dir string, seen map[string]bool) bool {
-	f := all[dir]
-	if f == nil || seen[dir] {
-		return false
-	}
-	seen[dir] = true
-	return f.starts || slices.ContainsFunc(f.imports, func(d string) bool { return starts(all, d, seen) })
 }
 
 // namesIn are the names in a declaration, those of other packages with theirs.

@@ -34,7 +34,7 @@ type BoundProblem struct {
 
 // BoundProblems lists the instances with their budgets, as the cells have them, and says why others
 // have no bounds. Each has the policies that are played there as variants.
-func (p *Plan) BoundProblems() (out []BoundProblem, left []string) {
+func (p *Resolved) BoundProblems() (out []BoundProblem, left []string) {
 	seen := map[[2]string]int{}
 	for i := range p.Cells {
 		c := &p.Cells[i]
@@ -87,7 +87,7 @@ func BoundArms(arms []bandit.Law, unclipped bool, b privacy.Budget) (bound.Probl
 
 // boundLines are the lower bounds that figures draw: of this instance the strongest that is
 // asymptotic, and of the worst case the strongest.
-func (p *Plan) boundLines() (out []BoundLine, left []string) {
+func (p *Resolved) boundLines() (out []BoundLine, left []string) {
 	problems, left := p.BoundProblems()
 	for _, q := range problems {
 		all, err := bound.Regret(q.Problem)

@@ -26,7 +26,7 @@ policies: [adap-ucb, adac-ucb, ucb]
 budgets: [{epsilon: 0.1}, {rho: 1}]
 `
 
-func bounded(t *testing.T, spec string) *experiment.Plan {
+func bounded(t *testing.T, spec string) *experiment.Resolved {
 	t.Helper()
 	s, err := experiment.Reader{}.Parse("bounded.yaml", []byte(spec))
 	if err != nil {
@@ -125,7 +125,7 @@ instances:
 policies: [gope, adac-gope]
 budgets: [{rho: 1}]
 `
-	names := func(p *experiment.Plan) (out []string) {
+	names := func(p *experiment.Resolved) (out []string) {
 		for _, b := range p.Manifest().Bounds {
 			out = append(out, b.Budget+" "+b.Name)
 		}

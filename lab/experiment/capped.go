@@ -14,7 +14,7 @@ type capped struct{}
 
 func (capped) length(s *Spec) (string, keyed.Count) { return "cap", s.Cap }
 
-func (capped) checkpoints(p *Plan) error {
+func (capped) checkpoints(p *Resolved) error {
 	p.Checkpoints = []int{int(p.Spec.Cap)}
 	return nil
 }

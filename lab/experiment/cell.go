@@ -14,7 +14,7 @@ type Cell struct {
 	// runs and the experiment's name do not.
 	Hash string
 
-	world  world
+	world  environment
 	choice choice
 	budget privacy.Budget
 	trial  trial // of KindStopping

@@ -17,7 +17,7 @@ policies: [ucb]
 // A log with columns of its own: v1 contributes the mean of two rows, v3 nothing, and v2's 100 is
 // clipped. The normal form keeps the columns, and a log without them is another experiment.
 func TestLogColumns(t *testing.T) {
-	resolve := func(text string) *experiment.Plan {
+	resolve := func(text string) *experiment.Resolved {
 		t.Helper()
 		spec, err := experiment.Reader{}.Parse("testdata/visits.yaml", []byte(text))
 		if err != nil {

@@ -24,7 +24,7 @@ policies: [dp-klucb, adap-klucb]
 budgets: [{epsilon: 1}]
 `
 
-func delayed(t *testing.T, delay string) *experiment.Plan {
+func delayed(t *testing.T, delay string) *experiment.Resolved {
 	t.Helper()
 	text := strings.Replace(late, "DELAY", delay, 1)
 	spec, err := experiment.Reader{}.Parse("late.yaml", []byte(text))

@@ -12,7 +12,7 @@ import (
 
 // reportIntervals adds what the intervals of the runs were, if there are any: two tables, of means
 // and of differences, and a figure for each instance and budget.
-func reportIntervals(r *Results, to *report.Report) error {
+func reportIntervals(r *Results, to *report.Page) error {
 	m := r.Manifest
 	if m.Intervals == 0 {
 		return nil

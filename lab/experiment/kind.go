@@ -64,13 +64,13 @@ type checker interface {
 
 // A planner says what the cells of an experiment are.
 type planner interface {
-	checkpoints(p *Plan) error
-	worlds(p *Plan) ([]world, error)
-	choices(p *Plan) ([]choice, error)
+	checkpoints(p *Resolved) error
+	worlds(p *Resolved) ([]environment, error)
+	choices(p *Resolved) ([]choice, error)
 	// begin makes a cell ready to be played, and gives it its hash: of the i-th that plays.
-	begin(p *Plan, c *Cell, i int) error
+	begin(p *Resolved, c *Cell, i int) error
 	// columns is how many pairs of numbers a unit holds of a run.
-	columns(p *Plan, worlds []world) (int, error)
+	columns(p *Resolved, worlds []environment) (int, error)
 }
 
 // A describer says of a cell what others than this package need to know.
@@ -87,7 +87,7 @@ type player interface {
 	// play plays one run and appends its metrics, one after the other at all checkpoints. The world
 	// is the same for every cell of the instance, the noise is the cell's own. The result is room
 	// that is used again.
-	play(ctx context.Context, p *Plan, c *Cell, run int, room *sim.Result, to []float64) ([]float64,
+	play(ctx context.Context, p *Resolved, c *Cell, run int, room *sim.Result, to []float64) ([]float64,
 		privacy.Loss, error)
 }
 
@@ -100,7 +100,7 @@ type teller interface {
 	// writeRows writes results.parquet.
 	writeRows(ctx context.Context, w io.Writer, dir string, m *Manifest) error
 	// report adds tables and figures to what all reports have.
-	report(r *Results, to *report.Report) error
+	report(r *Results, to *report.Page) error
 	// adjacency says in what neighbouring worlds differ.
 	adjacency(r *Results) string
 	// protects says whether what is protected depends on the policy, so that each has to be told.

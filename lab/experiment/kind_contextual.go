@@ -75,9 +75,11 @@ func newContextualInstances() instanceForm {
 	}}
 }
 
-func (k contextualKind) worlds(p *Plan) ([]world, error) { return k.each(p, p.contextualWorld) }
+func (k contextualKind) worlds(p *Resolved) ([]environment, error) {
+	return k.each(p, p.contextualWorld)
+}
 
-func (p *Plan) contextualWorld(in *Instance) (w world, field string, err error) {
+func (p *Resolved) contextualWorld(in *Instance) (w environment, field string, err error) {
 	source, field, err := in.contextualSource(&p.Spec)
 	if err != nil {
 		return w, field, err
@@ -87,7 +89,7 @@ func (p *Plan) contextualWorld(in *Instance) (w world, field string, err error) 
 	if err != nil {
 		return w, field, err
 	}
-	w = world{contextualWorld: contextualWorld{source, fixed}, arms: fixed.MaxActions(),
+	w = environment{contextualWorld: contextualWorld{source, fixed}, arms: fixed.MaxActions(),
 		dim: fixed.Dim(), content: content}
 	if l := in.Linear; l.given() && l.Contexts == "gaussian" && !l.Normalise {
 		if !p.Spec.Unclipped {
@@ -173,18 +175,18 @@ func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, fiel
 
 // policy builds the cell's policy afresh: it holds a run's state. Coins are for policies that
 // randomise their choices.
-func (contextualKind) policy(p *Plan, c *Cell, coins *noise.Fast) (linear.Contextual, error) {
+func (contextualKind) policy(p *Resolved, c *Cell, coins *noise.Fast) (linear.Contextual, error) {
 	return c.choice.entry.NewContextual(catalog.ContextualSetting{Dim: c.world.dim, Arms: c.world.arms,
 		Horizon: int(p.Spec.Horizon), Budget: c.budget, Coins: sim.NewCoins(coins)}, c.choice.params)
 }
 
-func (k contextualKind) begin(p *Plan, c *Cell, _ int) error {
+func (k contextualKind) begin(p *Resolved, c *Cell, _ int) error {
 	c.hash(p)
 	_, err := k.policy(p, c, &noise.Fast{})
 	return err
 }
 
-func (k contextualKind) play(ctx context.Context, p *Plan, c *Cell, run int, room *sim.Result,
+func (k contextualKind) play(ctx context.Context, p *Resolved, c *Cell, run int, room *sim.Result,
 	to []float64) ([]float64, privacy.Loss, error) {
 	s := &p.Spec
 	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run, Role: noise.RoleInstance}

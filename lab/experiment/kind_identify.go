@@ -337,7 +337,7 @@ func (identifyKind) text(s *Spec) string {
 const maxNumbers = 1 << 28
 
 // columns tells of what the number of runs cannot show, besides.
-func (k identifyKind) columns(p *Plan, worlds []world) (int, error) {
+func (k identifyKind) columns(p *Resolved, worlds []environment) (int, error) {
 	s := &p.Spec
 	arms := 0
 	for i := range worlds {
@@ -360,8 +360,8 @@ func (k identifyKind) columns(p *Plan, worlds []world) (int, error) {
 	return (atPlays + arms + 1) / 2, nil
 }
 
-func (k identifyKind) worlds(p *Plan) ([]world, error) {
-	return p.eachInstance(func(in *Instance) (world, string, error) {
+func (k identifyKind) worlds(p *Resolved) ([]environment, error) {
+	return p.eachInstance(func(in *Instance) (environment, string, error) {
 		w, field, err := p.armWorld(in)
 		if err != nil {
 			return w, field, err
@@ -374,7 +374,7 @@ func (k identifyKind) worlds(p *Plan) ([]world, error) {
 }
 
 // settle tells of what makes an instance hard or its means others than they seem.
-func (identifyKind) settle(p *Plan, in *Instance, w *world) error {
+func (identifyKind) settle(p *Resolved, in *Instance, w *environment) error {
 	s := &p.Spec
 	if int(s.Cap) < w.arms {
 		return s.fail("cap", "is %d, below the number of arms of instance %s, %d: each arm must "+
@@ -400,9 +400,9 @@ func (identifyKind) settle(p *Plan, in *Instance, w *world) error {
 	return nil
 }
 
-func (identifyKind) choices(p *Plan) ([]choice, error) { return p.policies() }
+func (identifyKind) choices(p *Resolved) ([]choice, error) { return p.policies() }
 
-func (k identifyKind) begin(p *Plan, c *Cell, _ int) error {
+func (k identifyKind) begin(p *Resolved, c *Cell, _ int) error {
 	s := &p.Spec
 	h := sha256.New()
 	fmt.Fprintf(h, "sotto identify cell %d\nworld %q\npolicy %q\nbudget %q\nrisk %s\ncap %d\nseed %d\n",
@@ -430,7 +430,7 @@ func (identifyKind) policy(s *Spec, c *Cell, coins *noise.Fast) (identify.Identi
 		Budget: c.budget, Coins: sim.NewCoins(coins)}, c.choice.params)
 }
 
-func (k identifyKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *sim.Result,
+func (k identifyKind) play(ctx context.Context, p *Resolved, c *Cell, run int, _ *sim.Result,
 	to []float64) ([]float64, privacy.Loss, error) {
 	s := &p.Spec
 	fail := func(err error) ([]float64, privacy.Loss, error) { return nil, privacy.Loss{}, err }

@@ -20,7 +20,7 @@ func (identifyKind) adjacency(*Results) string {
 
 // report is a grid of stopping times and errors, one of the arms' shares, and figures of stopping
 // time against the budget for each instance with three budgets or more.
-func (identifyKind) report(r *Results, to *report.Report) error {
+func (identifyKind) report(r *Results, to *report.Page) error {
 	to.Facts = append([]report.Fact{{Name: "risk δ", Value: shown(r.Cells[0].Identify.Risk)}},
 		to.Facts...)
 	grid, err := identifyTable(r)

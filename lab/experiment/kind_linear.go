@@ -62,9 +62,9 @@ func newLinearInstances() instanceForm {
 	}}
 }
 
-func (k linearKind) worlds(p *Plan) ([]world, error) { return k.each(p, p.linearWorld) }
+func (k linearKind) worlds(p *Resolved) ([]environment, error) { return k.each(p, p.linearWorld) }
 
-func (p *Plan) linearWorld(in *Instance) (w world, field string, err error) {
+func (p *Resolved) linearWorld(in *Instance) (w environment, field string, err error) {
 	source, field, err := in.linearSource(&p.Spec)
 	if err != nil {
 		return w, field, err
@@ -74,7 +74,7 @@ func (p *Plan) linearWorld(in *Instance) (w world, field string, err error) {
 	if err != nil {
 		return w, field, err
 	}
-	w = world{linearWorld: linearWorld{source, fixed}, arms: len(fixed.Actions), dim: fixed.Dim(),
+	w = environment{linearWorld: linearWorld{source, fixed}, arms: len(fixed.Actions), dim: fixed.Dim(),
 		content: content}
 	if a, b := fixed.Support(); a < -1 || b > 1 {
 		w.clipped = p.leaves(in.Name)
@@ -123,12 +123,12 @@ func (in *Instance) linearSource(s *Spec) (src bandit.LinearSource, field string
 	return bandit.FixedLinear(inst), "actions", err
 }
 
-func (linearKind) policy(p *Plan, c *Cell, actions [][]float64) (linear.Policy, error) {
+func (linearKind) policy(p *Resolved, c *Cell, actions [][]float64) (linear.Policy, error) {
 	return c.choice.entry.NewLinear(catalog.LinearSetting{Actions: actions,
 		Horizon: int(p.Spec.Horizon), Budget: c.budget}, c.choice.params)
 }
 
-func (k linearKind) begin(p *Plan, c *Cell, _ int) error {
+func (k linearKind) begin(p *Resolved, c *Cell, _ int) error {
 	c.hash(p)
 	pol, err := k.policy(p, c, c.world.fixedLinear.Actions)
 	if err != nil {
@@ -141,7 +141,7 @@ func (k linearKind) begin(p *Plan, c *Cell, _ int) error {
 	return nil
 }
 
-func (k linearKind) play(ctx context.Context, p *Plan, c *Cell, run int, room *sim.Result,
+func (k linearKind) play(ctx context.Context, p *Resolved, c *Cell, run int, room *sim.Result,
 	to []float64) ([]float64, privacy.Loss, error) {
 	s := &p.Spec
 	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run, Role: noise.RoleInstance}

@@ -43,8 +43,8 @@ func (k regretKind) keys(known catalog.Catalog) []keyed.Key[Spec] {
 
 func (regretKind) check(s *Spec) error { return s.checkOnArms() }
 
-func (k regretKind) worlds(p *Plan) ([]world, error) {
-	out, err := p.eachInstance(func(in *Instance) (world, string, error) {
+func (k regretKind) worlds(p *Resolved) ([]environment, error) {
+	out, err := p.eachInstance(func(in *Instance) (environment, string, error) {
 		w, field, err := p.armWorld(in)
 		if err != nil {
 			return w, field, err
@@ -59,7 +59,7 @@ func (k regretKind) worlds(p *Plan) ([]world, error) {
 
 // armWorld makes the world of an instance of several arms. On error it says in which of the
 // instance's fields.
-func (p *Plan) armWorld(in *Instance) (w world, field string, err error) {
+func (p *Resolved) armWorld(in *Instance) (w environment, field string, err error) {
 	s := &p.Spec
 	source, field, err := in.resolve(p)
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *Plan) armWorld(in *Instance) (w world, field string, err error) {
 }
 
 // settle tells of rewards that leave the range.
-func (regretKind) settle(p *Plan, in *Instance, w *world) error {
+func (regretKind) settle(p *Resolved, in *Instance, w *environment) error {
 	s := &p.Spec
 	if int(s.Horizon) < w.arms {
 		return s.fail("horizon", "is %d, below the number of arms of instance %s, %d: "+
@@ -131,7 +131,7 @@ func (in *Instance) unranked(fixed bandit.Instance, unclipped bool, lo, hi float
 }
 
 // resolve makes the source of an instance. On error it says in which of the instance's fields.
-func (in *Instance) resolve(p *Plan) (src bandit.Source, field string, err error) {
+func (in *Instance) resolve(p *Resolved) (src bandit.Source, field string, err error) {
 	s := &p.Spec
 	if in.Linear != nil || in.LinearSource != nil || in.ContextualSource != nil {
 		return nil, "", fmt.Errorf("has actions in ℝ^d: they are for experiments of kind %s and %s",
@@ -323,7 +323,7 @@ func twoArms(n int) error {
 	return nil
 }
 
-func (regretKind) begin(p *Plan, c *Cell, _ int) error {
+func (regretKind) begin(p *Resolved, c *Cell, _ int) error {
 	if err := c.hash(p); err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (c *Cell) policy(horizon int, unclipped bool, arms int, coins *noise.Fast) 
 	return c.choice.entry.New(s, c.choice.params)
 }
 
-func (regretKind) play(ctx context.Context, p *Plan, c *Cell, run int, room *sim.Result,
+func (regretKind) play(ctx context.Context, p *Resolved, c *Cell, run int, room *sim.Result,
 	to []float64) ([]float64, privacy.Loss, error) {
 	s := &p.Spec
 	instance, err := c.world.Instance(run)

@@ -151,7 +151,7 @@ func ruleEntry(name string) (catalog.Entry, error) {
 	return e, nil
 }
 
-func (stoppingKind) choices(p *Plan) ([]choice, error) {
+func (stoppingKind) choices(p *Resolved) ([]choice, error) {
 	s := &p.Spec
 	if len(s.Rules) == 0 {
 		return nil, s.fail("rules", "is missing, must be at least one, such as {rule: dp-exp-nas, "+
@@ -236,18 +236,18 @@ func (stoppingKind) check(s *Spec) error {
 
 func (stoppingKind) text(s *Spec) string { return fmt.Sprintf("at most %d samples each", s.Cap) }
 
-func (stoppingKind) columns(*Plan, []world) (int, error) { return 1, nil }
+func (stoppingKind) columns(*Resolved, []environment) (int, error) { return 1, nil }
 
-func (stoppingKind) worlds(p *Plan) ([]world, error) {
+func (stoppingKind) worlds(p *Resolved) ([]environment, error) {
 	_, r := p.Spec.span()
-	return p.eachInstance(func(in *Instance) (world, string, error) {
+	return p.eachInstance(func(in *Instance) (environment, string, error) {
 		law, err := bandit.ParseLaw(in.Law)
 		if err != nil {
-			return world{}, "law", err
+			return environment{}, "law", err
 		}
 		mean, err := bandit.ClippedMean(law, -r, r)
 		if err != nil {
-			return world{}, "law", err
+			return environment{}, "law", err
 		}
 		if a, b := law.Support(); a < -r || b > r {
 			p.warn("instance %s: samples leave [%v, %v] and are clipped to it; the mean is the "+
@@ -257,12 +257,12 @@ func (stoppingKind) worlds(p *Plan) ([]world, error) {
 			p.warn("instance %s: the mean is 0: a rule may go on for ever, and runs end at the "+
 				"cap, %d", in.Name, p.Spec.Cap)
 		}
-		return world{arms: 1, content: stopping.World(law), trial: trial{law: law, mean: mean}}, "", nil
+		return environment{arms: 1, content: stopping.World(law), trial: trial{law: law, mean: mean}}, "", nil
 	})
 }
 
 // begin gives a cell its trial. On error it is a defect: choices has tried all of them.
-func (stoppingKind) begin(p *Plan, c *Cell, i int) error {
+func (stoppingKind) begin(p *Resolved, c *Cell, i int) error {
 	s := &p.Spec
 	_, r := s.span()
 	c.trial = c.world.trial
@@ -277,7 +277,7 @@ func (stoppingKind) begin(p *Plan, c *Cell, i int) error {
 	return nil
 }
 
-func (stoppingKind) play(ctx context.Context, p *Plan, c *Cell, run int, _ *sim.Result,
+func (stoppingKind) play(ctx context.Context, p *Resolved, c *Cell, run int, _ *sim.Result,
 	to []float64) ([]float64, privacy.Loss, error) {
 	study := stopping.StudyConfig{Rule: c.trial.rule, Law: c.trial.law, Seed: p.Spec.Seed, Cap: int(p.Spec.Cap)}
 	o, _, err := study.Play(ctx, run, c.trial.mean)

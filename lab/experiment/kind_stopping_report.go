@@ -12,7 +12,7 @@ import (
 func (stoppingKind) adjacency(*Results) string { return "one sample replaced" }
 
 // report is a grid: samples, failures, and the bounds beside them.
-func (stoppingKind) report(r *Results, to *report.Report) error {
+func (stoppingKind) report(r *Results, to *report.Page) error {
 	grid, err := stoppingTable(r)
 	to.Tables = []report.Table{grid}
 	return err

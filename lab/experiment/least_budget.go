@@ -222,7 +222,7 @@ func (s *budgetSearch) search(ctx context.Context) error {
 
 type budgetSearch struct {
 	BudgetSearch
-	plan   *Plan
+	plan   *Resolved
 	turns  int                 // instances: the same arms in another order
 	cells  map[[2]string]*Cell // by instance and budget
 	free   []float64           // regrets without privacy

@@ -75,14 +75,14 @@ func parseNoise(text string) (bandit.RewardNoise, error) {
 }
 
 // key is what an instance's streams are keyed by.
-func (p *Plan) key(source fmt.Stringer) (content string, stream *noise.Fast) {
+func (p *Resolved) key(source fmt.Stringer) (content string, stream *noise.Fast) {
 	content = fmt.Sprintf("%v range=[-1,1]", source)
 	s := noise.Key{Seed: p.Spec.Seed, Experiment: content, Run: runOfAll, Role: noise.RoleInstance}.Fast(1)
 	return content, &s[0]
 }
 
 // leaves warns of rewards beyond the range, and says whether they are clipped to it.
-func (p *Plan) leaves(instance string) (clipped bool) {
+func (p *Resolved) leaves(instance string) (clipped bool) {
 	if p.Spec.Unclipped {
 		p.warn("instance %s: rewards leave [-1, 1] and are not clipped: no privacy guarantee", instance)
 		return false
@@ -259,8 +259,8 @@ func (vectors) check(s *Spec) error {
 }
 
 // each makes the worlds. A world of a CSV without more has no Linear yet: there is one normal form.
-func (vectors) each(p *Plan, resolve func(*Instance) (world, string, error)) ([]world, error) {
-	out, err := p.eachInstance(func(in *Instance) (world, string, error) {
+func (vectors) each(p *Resolved, resolve func(*Instance) (environment, string, error)) ([]environment, error) {
+	out, err := p.eachInstance(func(in *Instance) (environment, string, error) {
 		if in.CSV != "" && in.Linear == nil {
 			in.Linear = &Linear{}
 		}

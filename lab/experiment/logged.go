@@ -19,7 +19,7 @@ var contentHash = regexp.MustCompile(`,sha256=[0-9a-f]{64}`)
 
 // logged gives every world what may be told of its content, and says once that what is computed
 // from logged rewards is as private as they are.
-func (p *Plan) logged(worlds []world) {
+func (p *Resolved) logged(worlds []environment) {
 	var files []string
 	h := sha256.New()
 	for i := range worlds {

@@ -51,7 +51,7 @@ type Manifest struct {
 }
 
 // Plays says whether the directory is of this plan: the experiment, and the rewards of its logs.
-func (m *Manifest) Plays(p *Plan) bool {
+func (m *Manifest) Plays(p *Resolved) bool {
 	return m.SpecHash == p.Hash && m.fingerprint == p.fingerprint
 }
 
@@ -132,7 +132,7 @@ type Shard struct {
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.I, s.N) }
 
 // Manifest is the plan as a manifest, without times.
-func (p *Plan) Manifest() *Manifest {
+func (p *Resolved) Manifest() *Manifest {
 	s := &p.Spec
 	m := &Manifest{
 		Format: FormatVersion, Name: s.Name, Description: s.Description, Kind: s.Kind,

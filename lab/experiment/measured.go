@@ -36,7 +36,7 @@ func (measured) length(s *Spec) (string, keyed.Count) { return "horizon", s.Hori
 
 func (measured) text(s *Spec) string { return fmt.Sprintf("T = %d", s.Horizon) }
 
-func (measured) checkpoints(p *Plan) error {
+func (measured) checkpoints(p *Resolved) error {
 	s := &p.Spec
 	if s.Checkpoints == nil {
 		if n := s.points(); n < 1 || n > MaxPoints {
@@ -68,11 +68,11 @@ func (measured) checkpoints(p *Plan) error {
 	return nil
 }
 
-func (measured) choices(p *Plan) ([]choice, error) { return p.policies() }
+func (measured) choices(p *Resolved) ([]choice, error) { return p.policies() }
 
-func (measured) columns(p *Plan, _ []world) (int, error) { return len(p.Checkpoints), nil }
+func (measured) columns(p *Resolved, _ []environment) (int, error) { return len(p.Checkpoints), nil }
 
-func (c *Cell) hash(p *Plan) error {
+func (c *Cell) hash(p *Resolved) error {
 	s := &p.Spec
 	h := sha256.New()
 	// One line a field, quoted: different contents are different texts.

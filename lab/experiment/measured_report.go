@@ -19,7 +19,7 @@ import (
 // instance and budget, with the policies that have none beside it, and one of regret against the
 // budget for each instance that has three budgets of a kind or more. Where private policies are
 // played without privacy too, the price of privacy has a table and figures.
-func (measured) report(r *Results, to *report.Report) error {
+func (measured) report(r *Results, to *report.Page) error {
 	table, err := regretTable(r)
 	if err != nil {
 		return err

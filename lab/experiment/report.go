@@ -18,19 +18,19 @@ import (
 
 // Report arranges the results for a page: what all experiments have, and the tables and figures of
 // the kind.
-func (r *Results) Report() (report.Report, error) {
+func (r *Results) Report() (report.Page, error) {
 	m := r.Manifest
 	spec, err := Reader{Catalog: r.Catalog}.Parse(m.Name, m.Spec)
 	if err != nil {
-		return report.Report{}, fmt.Errorf("report: the manifest's experiment: %w", err)
+		return report.Page{}, fmt.Errorf("report: the manifest's experiment: %w", err)
 	}
 	text, err := spec.YAML()
 	if err != nil {
-		return report.Report{}, err
+		return report.Page{}, err
 	}
 	k := m.kind()
 	length, _ := k.length(spec)
-	out := report.Report{
+	out := report.Page{
 		Name: m.Name, Version: "Sotto " + m.Build.Version, Description: m.Description,
 		Spec: string(text), Warnings: m.Warnings,
 		Facts: []report.Fact{
@@ -44,7 +44,7 @@ func (r *Results) Report() (report.Report, error) {
 		out.Facts = append(out.Facts, report.Fact{Name: "delay of rewards, in rounds", Value: m.Delay})
 	}
 	if err := k.report(r, &out); err != nil {
-		return report.Report{}, err
+		return report.Page{}, err
 	}
 	seen := map[string]bool{}
 	for i := range out.Figures {

@@ -19,8 +19,8 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Plan is an experiment that has been checked, with its cells. It does not change.
-type Plan struct {
+// A Resolved is an experiment that has been checked, with its cells. It does not change.
+type Resolved struct {
 	Spec        Spec // its CSV files are pinned by their hash, which it does not write down
 	Checkpoints []int
 	Cells       []Cell
@@ -36,11 +36,11 @@ type Plan struct {
 }
 
 // Length says in words how long runs are.
-func (p *Plan) Length() string { return p.kind.text(&p.Spec) }
+func (p *Resolved) Length() string { return p.kind.text(&p.Spec) }
 
-// A world is an instance of the experiment, resolved. Of the parts that kinds have of their own, one
+// An environment is an instance of the experiment, resolved. Of the parts that kinds have of their own, one
 // is set.
-type world struct {
+type environment struct {
 	label   string
 	content string // the key of its streams: the source's content, and the range
 	// what may be told of content, and what hashes are of: of logged rewards the file's name and
@@ -58,7 +58,7 @@ type world struct {
 
 // Resolve checks all of an experiment before any of it is played, and says what its cells are.
 // Errors match ErrSpec.
-func (s *Spec) Resolve() (*Plan, error) {
+func (s *Spec) Resolve() (*Resolved, error) {
 	k, err := kindOf(s.Kind)
 	if err != nil {
 		return nil, s.fail("kind", "%w", err)
@@ -72,7 +72,7 @@ func (s *Spec) Resolve() (*Plan, error) {
 			return nil, err
 		}
 	}
-	p := &Plan{Spec: *s, kind: k}
+	p := &Resolved{Spec: *s, kind: k}
 	p.Spec.Instances = slices.Clone(s.Instances) // hashes are added below
 	switch {
 	case s.Name == "":
@@ -137,12 +137,12 @@ func (s *Spec) Resolve() (*Plan, error) {
 
 // eachInstance makes the worlds of all instances. On error resolve says in which of the instance's
 // fields, unless it has placed the error itself.
-func (p *Plan) eachInstance(resolve func(*Instance) (w world, field string, err error)) ([]world, error) {
+func (p *Resolved) eachInstance(resolve func(*Instance) (w environment, field string, err error)) ([]environment, error) {
 	s, form := &p.Spec, p.kind.instances()
 	if len(s.Instances) == 0 {
 		return nil, s.fail("instances", "is missing, must be at least one, such as %s", form.example)
 	}
-	var out []world
+	var out []environment
 	seen, others := map[string]int{}, foreignWays(p.kind)
 	for i := range s.Instances {
 		in := &s.Instances[i]
@@ -225,7 +225,7 @@ func armCount(n keyed.Count) error {
 	return nil
 }
 
-func (p *Plan) checkBudgets(field string, budgets []privacy.Budget) error {
+func (p *Resolved) checkBudgets(field string, budgets []privacy.Budget) error {
 	s := &p.Spec
 	seen := map[string]int{}
 	for i, b := range budgets {
@@ -277,7 +277,7 @@ func (s *skips) add(policy, at, takes string) {
 	*s = append(*s, skip{at, takes, []string{policy}})
 }
 
-func (s skips) warn(p *Plan) {
+func (s skips) warn(p *Resolved) {
 	for _, g := range s {
 		if len(g.policies) == 1 {
 			p.warn("policy %s is not played at %s: it takes %s", g.policies[0], g.at, g.takes)
@@ -289,7 +289,7 @@ func (s skips) warn(p *Plan) {
 }
 
 // policies are the choices of the kinds whose players are policies.
-func (p *Plan) policies() ([]choice, error) {
+func (p *Resolved) policies() ([]choice, error) {
 	s, bandit := &p.Spec, p.kind.name()
 	trusted := keyed.Has(keysOf(p.kind), "trust")
 	if len(s.Policies) == 0 {
@@ -376,7 +376,7 @@ func (p *Plan) policies() ([]choice, error) {
 }
 
 // afford picks the budgets that a policy meets, and warns of the others.
-func (p *Plan) afford(c *choice, at string, budgets []privacy.Budget, skips *skips) error {
+func (p *Resolved) afford(c *choice, at string, budgets []privacy.Budget, skips *skips) error {
 	var skipped []string
 	var why error
 	for _, b := range budgets {
@@ -416,7 +416,7 @@ func sorted(params catalog.Params) []string {
 
 // label names the policies that were not given a name: by the policy, and where that is not enough
 // by the parameters that differ.
-func (p *Plan) label(choices []choice) error {
+func (p *Resolved) label(choices []choice) error {
 	s := &p.Spec
 	byPolicy := map[string][]int{}
 	for i, c := range choices {
@@ -477,7 +477,7 @@ func show(params catalog.Params, q catalog.Param) string {
 	}
 }
 
-func (p *Plan) warn(format string, args ...any) {
+func (p *Resolved) warn(format string, args ...any) {
 	w := fmt.Sprintf(format, args...)
 	if !slices.Contains(p.Warnings, w) {
 		p.Warnings = append(p.Warnings, w)
@@ -486,7 +486,7 @@ func (p *Plan) warn(format string, args ...any) {
 
 // cells lists the cells in the order of every output: by instance, then policy, then budget, each
 // in the order of the file.
-func (p *Plan) cells(worlds []world) error {
+func (p *Resolved) cells(worlds []environment) error {
 	choices, err := p.kind.choices(p)
 	if err != nil {
 		return err
@@ -522,7 +522,7 @@ func (p *Plan) cells(worlds []world) error {
 }
 
 // seal fixes the normal form and the hash of the experiment.
-func (p *Plan) seal() error {
+func (p *Resolved) seal() error {
 	var err error
 	if p.normal, err = p.Spec.JSON(); err != nil {
 		return &keyed.Error{Err: err}
@@ -545,7 +545,7 @@ func (p *Plan) seal() error {
 }
 
 // warnEndless tells of the cells whose first phase is longer than the horizon.
-func (p *Plan) warnEndless() {
+func (p *Resolved) warnEndless() {
 	const most = 3
 	n := len(p.endless)
 	if n == 0 {

@@ -57,7 +57,7 @@ func Run(ctx context.Context, s *Spec, o Options) (*Results, error) {
 }
 
 // Run is the package's Run for a plan.
-func (p *Plan) Run(ctx context.Context, o Options) (*Results, error) {
+func (p *Resolved) Run(ctx context.Context, o Options) (*Results, error) {
 	m := p.Manifest()
 	m.Started = time.Now().UTC().Truncate(time.Second)
 	if o.Out == "" {
@@ -165,7 +165,7 @@ func sweep(dir string) {
 }
 
 // playAll plays the shard's units that are not there yet.
-func (p *Plan) playAll(ctx context.Context, m *Manifest, o Options) error {
+func (p *Resolved) playAll(ctx context.Context, m *Manifest, o Options) error {
 	units := m.unitsOf(m.Shard)
 	progress := newProgress(m, units, o.Progress)
 	var missing []unitID
@@ -202,7 +202,7 @@ func stopped(ctx context.Context) error {
 }
 
 // playUnit plays a block of runs and writes it.
-func (p *Plan) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, r *sim.Result) error {
+func (p *Resolved) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, r *sim.Result) error {
 	c := &p.Cells[id.cell]
 	first, n := m.runsOf(id.block)
 	u := unit{first: first, runs: n, checkpoints: p.Checkpoints,
@@ -230,7 +230,7 @@ func (p *Plan) playUnit(ctx context.Context, m *Manifest, id unitID, o Options, 
 }
 
 // play plays one run: see player.
-func (p *Plan) play(ctx context.Context, c *Cell, run int, room *sim.Result, to []float64) ([]float64,
+func (p *Resolved) play(ctx context.Context, c *Cell, run int, room *sim.Result, to []float64) ([]float64,
 	privacy.Loss, error) {
 	to, loss, err := p.kind.play(ctx, p, c, run, room, to)
 	if err != nil {

@@ -243,7 +243,7 @@ func (t Trust) check() (key string, err error) {
 
 // trustOf is the trust model of a policy, checked. What the experiment says of all is for
 // private policies alone.
-func (p *Plan) trustOf(i int, private, known bool) (Trust, error) {
+func (p *Resolved) trustOf(i int, private, known bool) (Trust, error) {
 	s := &p.Spec
 	q := &s.Policies[i]
 	at := fmt.Sprintf("policies[%d]", i)

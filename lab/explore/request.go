@@ -48,11 +48,11 @@ type Request struct {
 // A Choice is a policy by name, and those of its parameters that are given, as text.
 type Choice struct {
 	Policy   string
-	Settings []Setting
+	Settings []Parameter
 }
 
-// A Setting is a parameter with its value.
-type Setting struct{ Name, Value string }
+// A Parameter is a parameter with its value.
+type Parameter struct{ Name, Value string }
 
 // String is the choice as sotto run --policies reads it.
 func (c Choice) String() string {
@@ -163,7 +163,7 @@ func (r *Request) read(name, text string, budget map[string]float64) (err error)
 				if !ok {
 					return bad("policies", one, "NAME:PARAMETER=VALUE:…")
 				}
-				c.Settings = append(c.Settings, Setting{name, value})
+				c.Settings = append(c.Settings, Parameter{name, value})
 			}
 			r.Policies = append(r.Policies, c)
 		}

@@ -16,9 +16,9 @@ import (
 func banditFigures() []Figure { return append(thesisBandits(), zcdp()...) }
 
 // resolved are the plans of a figure's experiments, by name.
-func resolved(t *testing.T, f Figure, p Preset) map[string]*experiment.Plan {
+func resolved(t *testing.T, f Figure, p Preset) map[string]*experiment.Resolved {
 	t.Helper()
-	out := map[string]*experiment.Plan{}
+	out := map[string]*experiment.Resolved{}
 	for _, x := range f.Experiments {
 		if p == Quick && x.Quick == nil {
 			continue

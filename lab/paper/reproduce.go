@@ -61,11 +61,11 @@ type Options struct {
 // An Event is one step of a reproduction.
 type Event struct {
 	Figure     string
-	I, N       int              // the figure is the I-th of N, from 1
-	Experiment string           // that it is about; empty: the figure
-	Plan       *experiment.Plan // the experiment begins
-	Step       *experiment.Step // the experiment goes on
-	Done       *Result          // the figure is finished
+	I, N       int                  // the figure is the I-th of N, from 1
+	Experiment string               // that it is about; empty: the figure
+	Plan       *experiment.Resolved // the experiment begins
+	Step       *experiment.Step     // the experiment goes on
+	Done       *Result              // the figure is finished
 }
 
 // An Outcome is a claim and what was found of it.
@@ -77,8 +77,8 @@ type Outcome struct {
 	Finding
 }
 
-// A Setting is one of the experiments of a figure as it was played.
-type Setting struct {
+// A FigureRun is one of the experiments of a figure as it was played.
+type FigureRun struct {
 	Name, File    string
 	Played        bool // else the preset leaves it out
 	YAML          string
@@ -94,7 +94,7 @@ type Setting struct {
 type Result struct {
 	ID, Source, Where, Title string
 	About, Chosen, Voids     string
-	Settings                 []Setting
+	Settings                 []FigureRun
 	Outcomes                 []Outcome
 	Notes                    []string // of the data and the computation
 	Real                     bool     // real data was played
@@ -597,7 +597,7 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 		Sampled: map[string]bool{}}
 	for i := range p.figure.Experiments {
 		x := &p.figure.Experiments[i]
-		r.Settings = append(r.Settings, Setting{Name: x.Name, File: x.File})
+		r.Settings = append(r.Settings, FigureRun{Name: x.Name, File: x.File})
 		if p.o.Preset == Quick && x.Quick == nil {
 			continue
 		}
@@ -621,7 +621,7 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 }
 
 func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
-	s *Setting) (*experiment.Results, error) {
+	s *FigureRun) (*experiment.Results, error) {
 	spec, err := experiment.Reader{}.Read(filepath.Join(p.o.Out, "settings", filepath.FromSlash(x.File)))
 	if err != nil {
 		return nil, err
@@ -686,7 +686,7 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
 
 // finished are the results in a directory that has all of the plan; nil if it has not, or if
 // something there is damaged: playing it again mends that.
-func finished(dir string, plan *experiment.Plan, mixed bool) *experiment.Results {
+func finished(dir string, plan *experiment.Resolved, mixed bool) *experiment.Results {
 	m, err := experiment.ReadManifest(dir)
 	if err != nil || m.Finished.IsZero() || m.Shard != nil || !m.Plays(plan) ||
 		m.Build != build.This() && !mixed {

@@ -72,9 +72,9 @@ func (a Attack) String() string {
 	return s
 }
 
-// A Plan is an attack prepared for a training run: what can be computed before any game. It is safe
+// A Prepared is an attack prepared for a training run: what can be computed before any game. It is safe
 // for use by several workers.
-type Plan struct {
+type Prepared struct {
 	attack Attack
 	t      Training
 	c      audit.Covariance
@@ -95,7 +95,7 @@ type Plan struct {
 // for Poisson samples Ĉ₀ + (1−q)μ̂₀μ̂₀ᵀ, and (1−q)(Ĉ₀ + μ̂₀μ̂₀ᵀ) if informed; and then the noise of
 // DP-SGD, σ²C²/k. A target that is added, not put in the place of another, moves the mean by g*,
 // and not by g* − μ.
-func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*Plan, error) {
+func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*Prepared, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*
 		return nil, fmt.Errorf("train: the %v attack has no mixture: it is no likelihood ratio", a.Score)
 	}
 	rows := t.rows(n, 0)
-	p := &Plan{attack: a, t: t, start: slices.Clone(start), lo: 0, hi: t.Model.Params(),
+	p := &Prepared{attack: a, t: t, start: slices.Clone(start), lo: 0, hi: t.Model.Params(),
 		rows: max(1, int(math.Round(rows))), n: n, add: neighbour == AddRemove, rate: 1}
 	switch t.Method {
 	case MiniBatch, Stochastic:
@@ -172,7 +172,7 @@ func (a Attack) Plan(t Training, start []float64, n int, neighbour Neighbour) (*
 }
 
 // Note says in a sentence that the covariance was shrunk, for a report. It is empty if it was not.
-func (p *Plan) Note() string {
+func (p *Prepared) Note() string {
 	if p.shrink == 0 {
 		return ""
 	}
@@ -181,7 +181,7 @@ func (p *Plan) Note() string {
 }
 
 // gradients are those of the references, clipped and restricted.
-func (p *Plan) gradients(theta []float64) [][]float64 {
+func (p *Prepared) gradients(theta []float64) [][]float64 {
 	refs := p.attack.References
 	pass, g := p.t.Model.NewPass(), make([]float64, p.t.Model.Params())
 	out := make([][]float64, len(refs.X))
@@ -197,7 +197,7 @@ func (p *Plan) gradients(theta []float64) [][]float64 {
 
 // Mahalanobis is a canary's leakage score at θ₀, ‖g* − μ̂₀‖²/k in the norm of the inverse
 // covariance, or that of g* where the canary is added: the higher, the easier it is traced.
-func (p *Plan) Mahalanobis(c Canary) (float64, error) {
+func (p *Prepared) Mahalanobis(c Canary) (float64, error) {
 	if p.attack.Score == ScalarProduct {
 		return 0, errors.New("train: the scalar product has no covariance")
 	}
@@ -210,7 +210,7 @@ func (p *Plan) Mahalanobis(c Canary) (float64, error) {
 
 // Tracer starts the attack for one canary. It is for one worker; Reset makes it ready
 // for the next run.
-func (p *Plan) Tracer(c Canary) *Tracer {
+func (p *Prepared) Tracer(c Canary) *Tracer {
 	d := p.t.Model.Params()
 	return &Tracer{p: p, canary: c, pass: p.t.Model.NewPass(), g: make([]float64, d),
 		target: make([]float64, p.hi-p.lo), batch: make([]float64, p.hi-p.lo), mean: make([]float64, p.hi-p.lo)}
@@ -218,7 +218,7 @@ func (p *Plan) Tracer(c Canary) *Tracer {
 
 // A Tracer follows one run.
 type Tracer struct {
-	p                   *Plan
+	p                   *Prepared
 	canary              Canary
 	pass                Pass
 	g                   []float64
@@ -325,7 +325,7 @@ func (tr *Tracer) drift(theta []float64) {
 }
 
 // Trace scores a run that was stored: θ_0 to θ_T.
-func (p *Plan) Trace(c Canary, iterates [][]float64) (float64, error) {
+func (p *Prepared) Trace(c Canary, iterates [][]float64) (float64, error) {
 	if len(iterates) < 2 {
 		return 0, fmt.Errorf("%w; there are %d", ErrNoIterates, len(iterates))
 	}

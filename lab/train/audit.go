@@ -80,12 +80,12 @@ func (a Audit) start() []float64 {
 }
 
 // Plans are the attacks, prepared, for what they say of themselves (Plan.Note) and of canaries.
-func (a Audit) Plans() ([]*Plan, error) {
+func (a Audit) Plans() ([]*Prepared, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
 	start := a.start()
-	plans := make([]*Plan, len(a.Attacks))
+	plans := make([]*Prepared, len(a.Attacks))
 	for i, at := range a.Attacks {
 		var err error
 		if plans[i], err = at.Plan(a.Training, start, a.n(), a.Neighbour); err != nil {

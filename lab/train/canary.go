@@ -89,7 +89,7 @@ func Dirac(m Model, parameter int, size float64) (Canary, error) {
 // Select is Algorithm 14: the candidate of the highest Mahalanobis score, and the scores of all.
 // The print takes the uncentred second moment for the covariance; this is centred, and holds the
 // run's noise. The plan must be one with a covariance.
-func Select(p *Plan, candidates []Canary) (best int, scores []float64, err error) {
+func Select(p *Prepared, candidates []Canary) (best int, scores []float64, err error) {
 	if len(candidates) == 0 {
 		return 0, nil, errors.New("train: no candidates for a canary")
 	}

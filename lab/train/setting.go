@@ -8,9 +8,9 @@ import (
 	"github.com/sotto-dp/sotto/noise"
 )
 
-// A Setting is an audit of a training run as somebody asks for it: which method, canary and
+// A Request is an audit of a training run as somebody asks for it: which method, canary and
 // attacks. Audit makes the game.
-type Setting struct {
+type Request struct {
 	Method Method
 	Flaw   Flaw   // of DPSGD
 	Model  string // ModelNames
@@ -45,21 +45,21 @@ func FlawNames() []string { return []string{"none", "half-noise", "unclipped", "
 const AutoCanary = "auto"
 
 // cell is the key of a part of the work.
-func (s Setting) cell(name string) noise.Key {
+func (s Request) cell(name string) noise.Key {
 	k := s.Key
 	k.Cell = name
 	return k
 }
 
 // MadeUp is n small made-up images of two classes, for who has no others.
-func (s Setting) MadeUp(n int) Dataset {
+func (s Request) MadeUp(n int) Dataset {
 	k := s.cell("data")
 	k.Role = noise.RoleInstance
 	return Images(n, 6, 6, 1, 2, &k.Fast(1)[0])
 }
 
 // Audit is the game on a training set, and how its canary is called.
-func (s Setting) Audit(data Dataset) (Audit, string, error) {
+func (s Request) Audit(data Dataset) (Audit, string, error) {
 	fail := func(err error) (Audit, string, error) { return Audit{}, "", err }
 	t, err := s.training(data)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s Setting) Audit(data Dataset) (Audit, string, error) {
 	return a, name, nil
 }
 
-func (s Setting) training(d Dataset) (Training, error) {
+func (s Request) training(d Dataset) (Training, error) {
 	t := Training{Method: s.Method, Flaw: s.Flaw, Steps: s.Steps, Rate: s.Rate}
 	switch s.Model {
 	case "logistic":
@@ -115,7 +115,7 @@ func (s Setting) training(d Dataset) (Training, error) {
 	return t, t.Validate()
 }
 
-func (s Setting) attacks(t Training, d Dataset) ([]Attack, error) {
+func (s Request) attacks(t Training, d Dataset) ([]Attack, error) {
 	scores := s.Scores
 	switch alone := t.Method == Stochastic; {
 	case scores == nil && alone:
@@ -140,7 +140,7 @@ func (s Setting) attacks(t Training, d Dataset) ([]Attack, error) {
 }
 
 // canary picks what is in the training set or not.
-func (s Setting) canary(a Audit) (Canary, string, error) {
+func (s Request) canary(a Audit) (Canary, string, error) {
 	model, theta := a.Training.Model, a.Start
 	size, long := 1.0, 1.0
 	if a.Training.Method == DPSGD {

@@ -15,7 +15,7 @@ import (
 // Training is an audit of gradient descent by its iterates.
 type Training struct {
 	Settings
-	Setting train.Setting // its Games, Workers and Key are those of Settings
+	Setting train.Request // its Games, Workers and Key are those of Settings
 	// Open is the training set and what it is called; nil is made-up images.
 	Open     func() (train.Dataset, string, error)
 	Examples int // 2 to 100000
@@ -93,7 +93,7 @@ func (t Training) data() (train.Dataset, string, error) {
 }
 
 // page says what is tested.
-func (t Training) page(a train.Audit, plans []*train.Plan, canary, dataName, says string) *Page {
+func (t Training) page(a train.Audit, plans []*train.Prepared, canary, dataName, says string) *Page {
 	drawn, knows := fmt.Sprintf("all %d examples, the same in every game", len(a.Data.X)),
 		"knows the data but for the canary"
 	if a.Size > 0 {

@@ -167,8 +167,8 @@ func dash(s string) string {
 }
 
 // Report is the page for a privacy officer.
-func (p *Page) Report() report.Report {
-	r := report.Report{Name: p.name(), Version: "Sotto " + build.This().Version,
+func (p *Page) Report() report.Page {
+	r := report.Page{Name: p.name(), Version: "Sotto " + build.This().Version,
 		Description: p.Description, Warnings: p.Warnings, Figures: p.Figures,
 		Facts: []report.Fact{{Name: "confidence", Value: Level(p.Gamma)},
 			{Name: "seed", Value: strconv.FormatUint(p.Seed, 10)}}}
@@ -347,7 +347,7 @@ func (p *Page) WriteText(w io.Writer) error {
 	if p.Readings != nil {
 		shown = r.Tables[:2]
 	}
-	if err := (report.Report{Tables: shown}).WriteText(w); err != nil {
+	if err := (report.Page{Tables: shown}).WriteText(w); err != nil {
 		return err
 	}
 	return report.WriteLines(w, append([]string{""}, r.Warnings...)...)

@@ -41,7 +41,7 @@ public: true
 	reward: func(unit, _, reward string) (string, string) {
 		return page + "/events/" + unit + "/reward", `{"reward":` + reward + `}`
 	},
-	released: func(g *game, _ string) (sum float64) {
+	released: func(g *target, _ string) (sum float64) {
 		_, text, _ := strings.Cut(g.ask(http.MethodGet, page+"/transcript", ""), "\n")
 		for line := range strings.Lines(text) {
 			var in struct{ Release struct{ Vector []float64 } }

@@ -64,7 +64,7 @@ type shop struct {
 	reward            func(unit, decision, reward string) (path, body string)
 	// released is what was released of ann's arm, less what others' rewards of 0 are in it: 0 or 1,
 	// and noise.
-	released func(g *game, arm string) float64
+	released func(g *target, arm string) float64
 }
 
 // arms is an experiment with arms.
@@ -74,7 +74,7 @@ var arms = shop{
 	reward: func(_, decision, reward string) (string, string) {
 		return page + "/rewards", `{"decision":"` + decision + `","reward":` + reward + `}`
 	},
-	released: func(g *game, arm string) (sum float64) {
+	released: func(g *target, arm string) (sum float64) {
 		var x struct {
 			Arms []struct {
 				Name     string
@@ -135,8 +135,8 @@ func (x shop) audits(faults ...fault) []audit.Outside {
 	return all
 }
 
-// A game is a service and who asks it.
-type game struct {
+// A target is a service and who asks it.
+type target struct {
 	fault fault
 	clock *clock.Manual
 	front http.Handler
@@ -150,7 +150,7 @@ type game struct {
 // live plays a life of the service to its first release. Seen is all that everybody can see before,
 // sum what was released of ann's arm, less what the adversary knows to be in it.
 func (x shop) live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum float64, err error) {
-	g := &game{fault: f, came: map[string]int{}, names: map[string]int{},
+	g := &target{fault: f, came: map[string]int{}, names: map[string]int{},
 		clock: clock.At(time.UnixMilli(1_000_000_000_000))}
 	metrics, ctx := api.NewMetrics(), context.Background()
 	e, err := serve.Open(ctx, serve.Config{Store: store.NewMemory().Open, Clock: g.clock.Now, Meter: metrics,
@@ -220,7 +220,7 @@ func (x shop) live(f fault, adversary int, in bool, src *noise.Fast) (seen strin
 }
 
 // ask sends a request to the service, or to its twin.
-func (g *game) ask(method, path, body string) string {
+func (g *target) ask(method, path, body string) string {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if g.key != "" {
 		r.Header.Set("X-API-Key", g.key)
@@ -251,7 +251,7 @@ var token = regexp.MustCompile(`"[A-Za-z0-9_-]{50,}"`)
 
 // look is ask by somebody who writes down what he sees. Tokens and hashes of random seeds differ
 // from life to life, whatever anybody reports.
-func (g *game) look(method, path, body string) {
+func (g *target) look(method, path, body string) {
 	text := token.ReplaceAllStringFunc(g.ask(method, path, body), func(s string) string {
 		if _, ok := g.names[s]; !ok {
 			g.names[s] = len(g.names)
@@ -262,7 +262,7 @@ func (g *game) look(method, path, body string) {
 }
 
 // read reads JSON from the second line of an answer on.
-func (g *game) read(answer string, into any) {
+func (g *target) read(answer string, into any) {
 	_, body, _ := strings.Cut(answer, "\n")
 	if err := json.Unmarshal([]byte(body), into); err != nil && g.err == nil {
 		g.err = err

@@ -86,8 +86,8 @@ type contextualPlan struct {
 	out ContextualForecast
 }
 
-// A setting is a policy's parameters beside the declared ones, and a map.
-type setting struct {
+// A candidate is a policy's parameters beside the declared ones, and a map.
+type candidate struct {
 	text   string
 	params catalog.Params
 	fields feature.Map
@@ -101,7 +101,7 @@ func (q Request) RunContextual(ctx context.Context) (*ContextualForecast, error)
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	declared := setting{params: catalog.Params{}, fields: p.Live.Contextual.Features, rounds: p.out.Rounds,
+	declared := candidate{params: catalog.Params{}, fields: p.Live.Contextual.Features, rounds: p.out.Rounds,
 		runs: int(p.Runs)}
 	plain, err := p.row(ctx, privacy.None{}, declared)
 	if err != nil {
@@ -200,7 +200,7 @@ func (p *contextualPlan) others() []float64 {
 	})
 }
 
-func greedy(s setting, lambda float64) setting {
+func greedy(s candidate, lambda float64) candidate {
 	s.params = catalog.Params{"greed": 1, "lambda": lambda}
 	s.text = fmt.Sprintf("greed: 1, lambda: %g", lambda)
 	return s
@@ -208,8 +208,8 @@ func greedy(s setting, lambda float64) setting {
 
 // settings plays other parameters at the declared budget, and returns what is best, and the setting
 // that it is of.
-func (p *contextualPlan) settings(ctx context.Context, declared setting, row ContextualRow) (ContextualRow,
-	setting, error) {
+func (p *contextualPlan) settings(ctx context.Context, declared candidate, row ContextualRow) (ContextualRow,
+	candidate, error) {
 	best, chosen := row, declared
 	if !p.canBeGreedy() {
 		return best, chosen, nil
@@ -250,8 +250,8 @@ func (p *contextualPlan) canBeGreedy() bool {
 
 // again plays a setting in another world or for longer, at the declared budget, beside what is won
 // without privacy: by itself, and by the fastest setting.
-func (p *contextualPlan) again(ctx context.Context, s setting) (*ContextualRow, error) {
-	twins := []setting{s}
+func (p *contextualPlan) again(ctx context.Context, s candidate) (*ContextualRow, error) {
+	twins := []candidate{s}
 	if fast := greedy(s, ridges()[0]); p.canBeGreedy() && fast.text != s.text {
 		twins = append(twins, fast)
 	}
@@ -268,7 +268,7 @@ func (p *contextualPlan) again(ctx context.Context, s setting) (*ContextualRow, 
 
 // traffic looks for the number of decisions that is enough, in longer runs if need be, and for
 // a smaller map for which there are enough.
-func (p *contextualPlan) traffic(ctx context.Context, s setting, row ContextualRow) error {
+func (p *contextualPlan) traffic(ctx context.Context, s candidate, row ContextualRow) error {
 	p.out.Enough, p.out.Searched = row.Enough, p.out.Rounds
 	longer := s
 	longer.runs = min(s.runs, 4)
@@ -350,7 +350,7 @@ func (p *contextualPlan) checkpoints(rounds int) (at []int) {
 
 // row simulates all runs of a setting at a budget, and compares them with the best of those without
 // privacy that are given.
-func (p *contextualPlan) row(ctx context.Context, b privacy.Budget, s setting,
+func (p *contextualPlan) row(ctx context.Context, b privacy.Budget, s candidate,
 	plain ...*ContextualRow) (*ContextualRow, error) {
 	at := p.checkpoints(s.rounds)
 	type run struct {
@@ -444,7 +444,7 @@ type visitRun struct {
 }
 
 // one simulates a run.
-func (p *contextualPlan) one(ctx context.Context, b privacy.Budget, s setting, run int, at []int,
+func (p *contextualPlan) one(ctx context.Context, b privacy.Budget, s candidate, run int, at []int,
 	to *sim.Result) (out visitRun, err error) {
 	lo, hi, uniform, gap := p.spec()
 	content := fmt.Sprintf("live contextual %s gap=%s best=%s range=[%s,%s]",
@@ -476,7 +476,7 @@ func (p *contextualPlan) one(ctx context.Context, b privacy.Budget, s setting, r
 }
 
 // policy builds the policy at a budget of a unit.
-func (p *contextualPlan) policy(b privacy.Budget, s setting, dim int) (sim.LatePolicy, error) {
+func (p *contextualPlan) policy(b privacy.Budget, s candidate, dim int) (sim.LatePolicy, error) {
 	l := p.Live
 	each := b
 	if (b != privacy.Budget(privacy.None{})) {

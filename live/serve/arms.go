@@ -24,14 +24,14 @@ func valueOf(a decl.Arm) json.RawMessage {
 }
 
 // armOf is the number of an arm by its name, −1 if there is none.
-func (x *live) armOf(name string) int {
+func (x *served) armOf(name string) int {
 	return slices.IndexFunc(x.decl.Arms, func(a decl.Arm) bool { return a.Name == name })
 }
 
 // gone says that an arm was taken off.
-func (x *live) gone(arm int) bool { return x.board.queues[arm].Off }
+func (x *served) gone(arm int) bool { return x.board.queues[arm].Off }
 
-func (x *live) decide(ask Ask, now int64) (Decision, error) {
+func (x *served) decide(ask Ask, now int64) (Decision, error) {
 	switch {
 	case x.decl.Contextual != nil:
 		return Decision{}, ErrContextual
@@ -45,7 +45,7 @@ func (x *live) decide(ask Ask, now int64) (Decision, error) {
 }
 
 // armFor gives a unit an arm.
-func (x *live) armFor(ask Ask, now int64) (Decision, error) {
+func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 	unit := ask.Unit
 	if ask.Force != "" {
 		arm := x.armOf(ask.Force)
@@ -98,7 +98,7 @@ func (x *live) armFor(ask Ask, now int64) (Decision, error) {
 }
 
 // instead is the fallback, or the first arm that is on if that was taken off; −1 where there are none.
-func (x *live) instead() int {
+func (x *served) instead() int {
 	if len(x.decl.Arms) == 0 {
 		return -1
 	}
@@ -110,12 +110,12 @@ func (x *live) instead() int {
 }
 
 // give is an arm that does not count.
-func (x *live) give(arm int, why Reason) Decision {
+func (x *served) give(arm int, why Reason) Decision {
 	return Decision{Arm: arm, Name: x.decl.Arms[arm].Name, Value: x.values[arm], Propensity: 1, Reason: why}
 }
 
 // told is the decision of an assignment.
-func (x *live) told(t tag, u assignment, why Reason, now int64) Decision {
+func (x *served) told(t tag, u assignment, why Reason, now int64) Decision {
 	d := x.give(int(u.arm), why)
 	d.Propensity, d.Expires = u.propensity, time.UnixMilli(u.deadline)
 	k := ticket{arm: int(u.arm), number: u.number, deadline: u.deadline, epoch: x.epochs[u.epoch]}
@@ -128,7 +128,7 @@ func (x *live) told(t tag, u assignment, why Reason, now int64) Decision {
 }
 
 // assign makes a new assignment; before is the unit's last.
-func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
+func (x *served) assign(t tag, before assignment, now int64) (Decision, error) {
 	within, next := x.decl.Activation().Milliseconds(), x.play.Arm
 	if within > 0 {
 		next = x.play.Offer
@@ -155,7 +155,7 @@ func (x *live) assign(t tag, before assignment, now int64) (Decision, error) {
 }
 
 // rankArms is armFor, for an event.
-func (x *live) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
+func (x *served) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
 	if err := x.checkRank(ask); err != nil {
 		return Ranking{}, given{}, err
 	}
@@ -181,7 +181,7 @@ func (x *live) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
 }
 
 // checkRank says what cannot be asked of an experiment with arms.
-func (x *live) checkRank(ask RankAsk) error {
+func (x *served) checkRank(ask RankAsk) error {
 	switch {
 	case x.decl.Free:
 		return fieldError("event", "names a decision, and the experiment is not sticky")
@@ -219,7 +219,7 @@ func (x *live) checkRank(ask RankAsk) error {
 }
 
 // off are the numbers of arms that can be taken off, by their names.
-func (x *live) off(names []string) (arms []int, err error) {
+func (x *served) off(names []string) (arms []int, err error) {
 	switch {
 	case len(names) == 0:
 		return nil, nil
@@ -262,7 +262,7 @@ func (x *live) off(names []string) (arms []int, err error) {
 
 // takeOff takes the next arm off that is to be; c is nil if there is none. Not while a batch is asked for:
 // who was asked has given noise for its rows, and would be asked for others of the same decisions.
-func (x *live) takeOff(now int64) (c *play.Commit, err error) {
+func (x *served) takeOff(now int64) (c *play.Commit, err error) {
 	if len(x.rec.Off) == 0 || x.asks(now) {
 		return nil, nil
 	}
@@ -276,7 +276,7 @@ func (x *live) takeOff(now int64) (c *play.Commit, err error) {
 }
 
 // kept is the arm of a name that can be kept at the end, that of instead if it is empty.
-func (x *live) kept(name string) (int, error) {
+func (x *served) kept(name string) (int, error) {
 	keep := x.armOf(name)
 	switch {
 	case name == "":

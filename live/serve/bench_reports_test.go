@@ -37,7 +37,7 @@ func BenchmarkHiddenReports(b *testing.B) {
 		const slots = 1024 // reports
 		var bodies []Message
 		size := 0
-		rows := map[int][]store.Report{}
+		rows := map[int][]store.Hidden{}
 		for len(rows[0]) < slots {
 			d := decided(b, e, 1)[0]
 			m := p.report(b, e, d, uint64(grid))
@@ -45,7 +45,7 @@ func BenchmarkHiddenReports(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			rows[d.Arm] = append(rows[d.Arm], store.Report{Arm: d.Arm, Number: int(k.Number), Data: m.Body})
+			rows[d.Arm] = append(rows[d.Arm], store.Hidden{Arm: d.Arm, Number: int(k.Number), Data: m.Body})
 			bodies, size = append(bodies, m), size+len(m.Body)
 		}
 		b.Run(fmt.Sprintf("grid=%d/accept", grid), func(b *testing.B) {
@@ -75,7 +75,7 @@ func BenchmarkHiddenReports(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("grid=%d/gather", grid), func(b *testing.B) {
 			g := mustFind(b, e, "shop").gatherer
-			of := slot{play.Taken{Arm: 0, End: slots}, func(yield func(store.Report, error) bool) {
+			of := slot{play.Taken{Arm: 0, End: slots}, func(yield func(store.Hidden, error) bool) {
 				for _, r := range rows[0][:slots] {
 					if !yield(r, nil) {
 						return

@@ -96,7 +96,7 @@ func (c Change) done(x *Experiment) {
 // followed the window, and whether it can go on without a promise that is broken. It cannot
 // where somebody was erased since: that she was there went with all units. Nor in a layer, whose
 // range was another's to take.
-func (x *live) mistaken(ctx context.Context, st store.Store, units [][]byte) (bool, error) {
+func (x *served) mistaken(ctx context.Context, st store.Store, units [][]byte) (bool, error) {
 	if x.rec.State != Failed || !x.followed || x.decl.Layer.Name != "" ||
 		!strings.HasSuffix(x.rec.Reason, errDeclared.Error()) {
 		return false, nil
@@ -124,14 +124,14 @@ func (e *Engine) Change(ctx context.Context, name string, c Change) error {
 	if err != nil {
 		return fmt.Errorf("experiment %q: %w", name, fieldError("floor", "must be a number"))
 	}
-	return e.act(ctx, name, Entry{Did: "change", With: string(with)}, func(x *live, now int64) error {
+	return e.act(ctx, name, Entry{Did: "change", With: string(with)}, func(x *served, now int64) error {
 		return x.change(c, now)
 	})
 }
 
 // TakeOff is the Change that takes one arm off.
 func (e *Engine) TakeOff(ctx context.Context, name, arm string) error {
-	return e.act(ctx, name, Entry{Did: "take off", With: arm}, func(x *live, now int64) error {
+	return e.act(ctx, name, Entry{Did: "take off", With: arm}, func(x *served, now int64) error {
 		return x.change(Change{Off: []string{arm}}, now)
 	})
 }
@@ -151,7 +151,7 @@ func placeless(err error) error {
 }
 
 // change notes what is to be changed.
-func (x *live) change(c Change, now int64) error {
+func (x *served) change(c Change, now int64) error {
 	switch x.rec.State {
 	case Draft, Running, Paused:
 	default:
@@ -196,7 +196,7 @@ func clip(text string) string {
 }
 
 // changing does the first thing that is to be changed, at a public tick; c is nil if there is none.
-func (x *live) changing(now int64) (c *play.Commit, err error) {
+func (x *served) changing(now int64) (c *play.Commit, err error) {
 	x.forgetOffers(now)
 	if c, err = x.takeOff(now); c != nil || err != nil || len(x.rec.Changes) == 0 {
 		return c, err
@@ -221,7 +221,7 @@ func (x *live) changing(now int64) (c *play.Commit, err error) {
 const maxTick = 1000
 
 // retime sets what follows from the window.
-func (x *live) retime() {
+func (x *served) retime() {
 	x.window = x.decl.Window.Milliseconds()
 	x.tick = min(max(x.window/16, 1), maxTick)
 }

@@ -66,11 +66,11 @@ func (e *Engine) watchClock() {
 }
 
 // started says whether the declared start has come.
-func (x *live) started(now int64) bool {
+func (x *served) started(now int64) bool {
 	return x.decl.Start.IsZero() || x.date(now) >= x.decl.Start.UnixMilli()
 }
 
 // over says whether the declared end has come.
-func (x *live) over(now int64) bool {
+func (x *served) over(now int64) bool {
 	return !x.decl.End.IsZero() && x.date(now) >= x.decl.End.UnixMilli()
 }

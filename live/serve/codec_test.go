@@ -76,7 +76,7 @@ func FuzzUnits(f *testing.F) {
 	f.Add([]byte("short"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var again []byte
-		if err := readUnits(data, (&live{}).readEvent, func(k tag, u assignment, e epochTag) {
+		if err := readUnits(data, (&served{}).readEvent, func(k tag, u assignment, e epochTag) {
 			again = appendUnit(again, k, u, e)
 		}); err == nil &&
 			string(again) != string(data) {

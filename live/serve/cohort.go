@@ -113,7 +113,7 @@ type cohortLine struct {
 // cohorts is the gatherer.
 type cohorts struct {
 	e       *Engine
-	x       *live // to be found by: its state is read and written by the writer alone
+	x       *served // to be found by: its state is read and written by the writer alone
 	name    string
 	terms   decl.Cohort
 	of      aggregate.Cohort
@@ -125,7 +125,7 @@ type cohorts struct {
 	in   map[int]map[int]bool  // by arm, whose decisions
 }
 
-func newCohorts(e *Engine, x *live) (*cohorts, error) {
+func newCohorts(e *Engine, x *served) (*cohorts, error) {
 	of, err := x.decl.Sessions()
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (g *cohorts) message(_ ticket, body []byte) ([]byte, error) {
 // write has the writer change what is stored of a slot, and returns when it is durable. What f
 // returns besides is a line of the transcript.
 func (g *cohorts) write(ctx context.Context, of play.Taken, f func(s *cohortState) *CohortNote) error {
-	return g.e.do(ctx, &job{on: g.x, act: func(x *live, _ *store.Commit, now int64) error {
+	return g.e.do(ctx, &job{on: g.x, act: func(x *served, _ *store.Commit, now int64) error {
 		if x.play == nil {
 			return fmt.Errorf("it is %s: %w", x.rec.State, ErrState)
 		}
@@ -205,7 +205,7 @@ func (g *cohorts) write(ctx context.Context, of play.Taken, f func(s *cohortStat
 }
 
 // charge books a sum that may be known.
-func (x *live) charge(n CohortNote) error {
+func (x *served) charge(n CohortNote) error {
 	if n.Asked == 0 {
 		return nil
 	}
@@ -492,7 +492,7 @@ func (e *Engine) Cohort(_ context.Context, name string, raw []byte) (CohortSessi
 }
 
 // ticketOf reads the ticket of a decision's report.
-func (x *live) ticketOf(sign signer, raw []byte) (ticket, bool) {
+func (x *served) ticketOf(sign signer, raw []byte) (ticket, bool) {
 	t, err := dap.ParseTicket(raw)
 	if err != nil {
 		return ticket{}, false

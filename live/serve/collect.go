@@ -12,12 +12,12 @@ import (
 )
 
 // keep keeps an assignment, which is written with the next commit.
-func (x *live) keep(t tag, u assignment) {
+func (x *served) keep(t tag, u assignment) {
 	x.units[t] = u
 	x.fresh = x.appendUnit(x.fresh, t, u)
 }
 
-func (x *live) appendUnit(b []byte, t tag, u assignment) []byte {
+func (x *served) appendUnit(b []byte, t tag, u assignment) []byte {
 	b = appendUnit(b, t, u, x.epochs[u.epoch])
 	if x.decl.Contextual != nil {
 		b = x.events.append(b, t)
@@ -26,7 +26,7 @@ func (x *live) appendUnit(b []byte, t tag, u assignment) []byte {
 }
 
 // settle takes the rewards of a job, and notes in touched which segments they are in.
-func (x *live) settle(j *job, touched map[[2]int][]int) error {
+func (x *served) settle(j *job, touched map[[2]int][]int) error {
 	for _, r := range j.reports {
 		out := &j.results[r.result]
 		if x.play == nil {
@@ -75,7 +75,7 @@ func (x *live) settle(j *job, touched map[[2]int][]int) error {
 			if had {
 				touched[at] = touched[at][:len(touched[at])-1]
 			} else if r.what == hidden {
-				x.came = append(x.came, store.Report{Arm: r.arm, Number: number, Data: r.row})
+				x.came = append(x.came, store.Hidden{Arm: r.arm, Number: number, Data: r.row})
 			}
 		}
 	}
@@ -88,7 +88,7 @@ const maxParts = 64
 // collect is all that has to be written of the experiment, after it has taken rewards and, in a
 // sweep, handed out what was released and closed what is due. A release that came with whatever is
 // written first would be earlier where a reward came. ok is false if there is nothing.
-func (x *live) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bool, err error) {
+func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bool, err error) {
 	w.ID = x.id
 	touched := map[[2]int][]int{}
 	for _, j := range jobs {
@@ -148,7 +148,7 @@ func (x *live) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bo
 }
 
 // part is the decisions that a segment's rewards came for in this commit.
-func (x *live) part(at [2]int, numbers []int) store.Part {
+func (x *served) part(at [2]int, numbers []int) store.Part {
 	x.parts[at]++
 	p := store.Part{Arm: at[0], Start: at[1], Number: x.parts[at]}
 	if p.Number > maxParts {
@@ -163,7 +163,7 @@ func (x *live) part(at [2]int, numbers []int) store.Part {
 }
 
 // mark adds the arms and segments that decisions have changed.
-func (x *live) mark(w *store.Write) {
+func (x *served) mark(w *store.Write) {
 	w.Hours = x.hours.write()
 	for a := range x.written {
 		was := &x.written[a]
@@ -189,7 +189,7 @@ func (x *live) mark(w *store.Write) {
 	}
 }
 
-func (x *live) segmentOf(arm int, s play.Segment) store.Segment {
+func (x *served) segmentOf(arm int, s play.Segment) store.Segment {
 	return store.Segment{Arm: arm, Start: s.Start, End: s.End, Cut: s.Cut, Settles: s.Settles, Sum: s.Sum,
 		More: sumsText(s.More, x.decl.Contextual != nil)}
 }
@@ -200,18 +200,18 @@ type planned struct {
 	Release bool `json:"release,omitempty"`
 }
 
-// A plan is the batch that is out, without plays if there is none, and the hash of the last line of
+// A batchOut is the batch that is out, without plays if there is none, and the hash of the last line of
 // the transcript: one that was cut off, or added, is missed when it is read again. Kept is the
 // curator's state after that line, where its noise outlives a release: it is secret, is written with
 // the line that shows it first, and gone when the play has ended.
-type plan struct {
+type batchOut struct {
 	Plays []planned `json:"plays,omitempty"`
 	Tip   string    `json:"tip"`
 	Kept  []byte    `json:"kept,omitempty"`
 }
 
-func (x *live) plan() []byte {
-	out := plan{Tip: x.tip}
+func (x *served) plan() []byte {
+	out := batchOut{Tip: x.tip}
 	if x.play != nil {
 		for _, p := range x.play.Out() {
 			out.Plays = append(out.Plays, planned(p))
@@ -222,7 +222,7 @@ func (x *live) plan() []byte {
 	return b
 }
 
-func readPlan(data []byte) (in plan, err error) {
+func readPlan(data []byte) (in batchOut, err error) {
 	if len(data) == 0 {
 		return in, nil
 	}

@@ -53,7 +53,7 @@ func caps(decl *Experiment) ([]privacy.Option, error) {
 	return nil, nil
 }
 
-func (x *live) config(e *Engine, epoch play.Epoch) (cfg play.Config, err error) {
+func (x *served) config(e *Engine, epoch play.Epoch) (cfg play.Config, err error) {
 	cfg, x.answer, err = configOf(&x.decl, coinsOf(x.rec.Coins))
 	cfg.Curator, cfg.Vectors, cfg.Epoch = e.cfg.Curator, e.cfg.VectorCurator, epoch
 	return cfg, err
@@ -61,7 +61,7 @@ func (x *live) config(e *Engine, epoch play.Epoch) (cfg play.Config, err error) 
 
 // begin makes the play at its beginning, and restored from what is stored and the transcript's lines that
 // are play's.
-func (x *live) begin(e *Engine, epoch play.Epoch) (*play.Live, error) {
+func (x *served) begin(e *Engine, epoch play.Epoch) (*play.Live, error) {
 	cfg, err := x.config(e, epoch)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (x *live) begin(e *Engine, epoch play.Epoch) (*play.Live, error) {
 	return play.New(cfg)
 }
 
-func (x *live) restored(e *Engine, epoch play.Epoch, from store.Stored,
+func (x *served) restored(e *Engine, epoch play.Epoch, from store.Stored,
 	lines iter.Seq2[[]byte, error]) (*play.Live, error) {
 	cfg, err := x.config(e, epoch)
 	if err != nil {

@@ -63,7 +63,7 @@ type event struct {
 }
 
 // rankActions gives an event one of its actions, by its context.
-func (x *live) rankActions(ask RankAsk, now int64) (out Ranking, _ given, err error) {
+func (x *served) rankActions(ask RankAsk, now int64) (out Ranking, _ given, err error) {
 	if err := x.look(ask); err != nil {
 		return out, given{}, err
 	}
@@ -93,7 +93,7 @@ func (x *live) rankActions(ask RankAsk, now int64) (out Ranking, _ given, err er
 const maxExcluded = 1000
 
 // look maps what is asked to vectors, those of the actions that are not excluded.
-func (x *live) look(ask RankAsk) error {
+func (x *served) look(ask RankAsk) error {
 	if n := len(ask.Excluded); n > maxExcluded {
 		return fieldError("excluded", "has %d ids, must have at most %d", n, maxExcluded)
 	}
@@ -128,13 +128,13 @@ func (x *live) look(ask RankAsk) error {
 }
 
 // baseline is the first action that is not excluded, and does not count.
-func (x *live) baseline(ask RankAsk, why Reason) Ranking {
+func (x *served) baseline(ask RankAsk, why Reason) Ranking {
 	return x.ranking(ask, 0, 1, 0, why, assignment{propensity: 1})
 }
 
 // ranking is an answer: of the actions that are not excluded each has the probability share, and
 // greedy the probability most.
-func (x *live) ranking(ask RankAsk, greedy int, most, share float64, why Reason, u assignment) Ranking {
+func (x *served) ranking(ask RankAsk, greedy int, most, share float64, why Reason, u assignment) Ranking {
 	out := Ranking{Event: ask.Event, Action: ask.Actions[x.events.on[0]].ID, Propensity: u.propensity,
 		Reason: why, Ranked: make([]Ranked, len(ask.Actions))}
 	for i, a := range ask.Actions {
@@ -155,7 +155,7 @@ func (x *live) ranking(ask RankAsk, greedy int, most, share float64, why Reason,
 }
 
 // again answers who asks again.
-func (x *live) again(ask RankAsk, t tag, u assignment) (Ranking, given, error) {
+func (x *served) again(ask RankAsk, t tag, u assignment) (Ranking, given, error) {
 	v, greedy, arm := x.events.of[t], -1, -1
 	for j, i := range x.events.on {
 		h := xxhash.Sum64String(ask.Actions[i].ID)
@@ -188,7 +188,7 @@ func (x *live) again(ask RankAsk, t tag, u assignment) (Ranking, given, error) {
 }
 
 // choose decides a new event.
-func (x *live) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
+func (x *served) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
 	n := len(x.events.on)
 	best := x.play.Best(x.events.vectors)
 	greedy := best
@@ -238,7 +238,7 @@ func (x *live) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
 }
 
 // forgetOffers forgets what offers would have become that can be activated no more.
-func (x *live) forgetOffers(now int64) {
+func (x *served) forgetOffers(now int64) {
 	for b := &x.events; len(b.offers) > 0; b.offers = b.offers[1:] {
 		t := b.offers[0]
 		if u, ok := x.units[t]; ok && now < u.by && b.of[t].offer != nil {
@@ -253,7 +253,7 @@ func (x *live) forgetOffers(now int64) {
 
 // offered is the decision that an offer becomes; ok is false if it is none any more: its event is another
 // offer's by now.
-func (x *live) offered(r reported) (d play.Decision, ok bool) {
+func (x *served) offered(r reported) (d play.Decision, ok bool) {
 	if x.decl.Contextual == nil {
 		return play.Decision{Arm: r.arm}, true
 	}
@@ -313,7 +313,7 @@ func (b *eventBook) append(to []byte, t tag) []byte {
 func (b *eventBook) forget() { b.of, b.offers, b.fresh = nil, nil, nil }
 
 // readEvent reads what is kept of an event beside its assignment.
-func (x *live) readEvent(from []byte, t tag) (rest []byte, err error) {
+func (x *served) readEvent(from []byte, t tag) (rest []byte, err error) {
 	if x.decl.Contextual == nil {
 		return from, nil
 	}

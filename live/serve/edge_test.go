@@ -214,7 +214,7 @@ func TestActOnTheCurrent(t *testing.T) {
 			t.Fatal("it does not come back")
 		}
 	}
-	if err := e.actOn(t.Context(), stale, Entry{}, func(x *live, _ int64) error {
+	if err := e.actOn(t.Context(), stale, Entry{}, func(x *served, _ int64) error {
 		return x.move(Paused, Running)
 	}); err != nil {
 		t.Fatal(err)

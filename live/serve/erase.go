@@ -28,7 +28,7 @@ func (e *Engine) Erase(ctx context.Context, name, unit string) error {
 	if unit == "" || len(unit) > maxUnit {
 		return fmt.Errorf("%w has %d bytes, must have from 1 to %d", ErrUnit, len(unit), maxUnit)
 	}
-	return e.act(ctx, name, Entry{Did: "erase"}, func(x *live, _ int64) error {
+	return e.act(ctx, name, Entry{Did: "erase"}, func(x *served, _ int64) error {
 		switch x.rec.State {
 		case Draft:
 			return fmt.Errorf("it is draft, must have started: %w", ErrState)
@@ -48,10 +48,10 @@ func (e *Engine) Erase(ctx context.Context, name, unit string) error {
 }
 
 // stone is what is left of a unit that was erased.
-func (x *live) stone(t tag) tag { return tagOf(x.stones, string(t[:])) }
+func (x *served) stone(t tag) tag { return tagOf(x.stones, string(t[:])) }
 
 // erased says whether a unit was.
-func (x *live) erased(t tag) bool {
+func (x *served) erased(t tag) bool {
 	if !x.stoned {
 		return false
 	}
@@ -61,7 +61,7 @@ func (x *live) erased(t tag) bool {
 
 // rewrite has all assignments written anew, and what was written before destroyed. They are written epoch by
 // epoch, so that the first stays the first, which marks of later have, and else in an order that says nothing.
-func (x *live) rewrite() {
+func (x *served) rewrite() {
 	x.todo |= dropUnits
 	x.fresh = make([]byte, 0, len(x.units)*unitBytes)
 	for _, t := range slices.SortedFunc(maps.Keys(x.units), func(a, b tag) int {
@@ -72,7 +72,7 @@ func (x *live) rewrite() {
 }
 
 // expire archives what has stopped when its retention has passed.
-func (x *live) expire(c *store.Commit) {
+func (x *served) expire(c *store.Commit) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	keep := x.decl.Retention.Milliseconds()

@@ -63,7 +63,7 @@ func (e *Engine) Activate(ctx context.Context, name, token string, shown bool) (
 }
 
 // activate is Activate, with a play.
-func (x *live) activate(r reported, now int64) (Status, error) {
+func (x *served) activate(r reported, now int64) (Status, error) {
 	key := r.key()
 	_, said := x.units[key]
 	mine, unit := x.units[r.unit]
@@ -98,7 +98,7 @@ func (x *live) activate(r reported, now int64) (Status, error) {
 
 // activated puts into a ticket of an offer what its decision has; the status is what its reward is
 // answered if it has none.
-func (x *live) activated(t *ticket, now int64) Status {
+func (x *served) activated(t *ticket, now int64) Status {
 	u, said := x.units[t.key()]
 	switch {
 	case now >= t.deadline || x.gone(t.arm):
@@ -111,7 +111,7 @@ func (x *live) activated(t *ticket, now int64) Status {
 }
 
 // holds says whether a unit that asks again is answered the same.
-func (x *live) holds(u assignment, now int64) bool {
+func (x *served) holds(u assignment, now int64) bool {
 	if u.by != 0 {
 		came, said := x.units[ticket{number: u.number, epoch: x.epochs[u.epoch]}.key()]
 		switch {
@@ -125,13 +125,13 @@ func (x *live) holds(u assignment, now int64) bool {
 }
 
 // offer makes an assignment an offer, which can be activated for so long.
-func (x *live) offer(u *assignment, now, within int64) {
+func (x *served) offer(u *assignment, now, within int64) {
 	u.number, u.by, u.deadline = x.offers, now+within, now+within+x.window
 	x.offers++
 }
 
 // issue makes an assignment a decision, or an offer of one if it can be activated for so long.
-func (x *live) issue(u *assignment, d *play.Decision, now, within int64) (err error) {
+func (x *served) issue(u *assignment, d *play.Decision, now, within int64) (err error) {
 	if within > 0 {
 		x.offer(u, now, within)
 		return nil
@@ -145,7 +145,7 @@ func (x *live) issue(u *assignment, d *play.Decision, now, within int64) (err er
 }
 
 // count makes a decision, which is written with the next commit, and gives its number.
-func (x *live) count(d *play.Decision, now, deadline int64) (int64, error) {
+func (x *served) count(d *play.Decision, now, deadline int64) (int64, error) {
 	k, err := x.play.DecideUntil(*d, now, deadline)
 	if err != nil {
 		return 0, err
@@ -160,7 +160,7 @@ func (x *live) count(d *play.Decision, now, deadline int64) (int64, error) {
 }
 
 // place is that of an epoch in epochs.
-func (x *live) place(e epochTag) int32 {
+func (x *served) place(e epochTag) int32 {
 	for i := range x.epochs {
 		if x.epochs[i] == e {
 			return int32(i)

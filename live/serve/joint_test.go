@@ -99,7 +99,7 @@ func lastMatrix(lines []string) (n int, out []float64) {
 }
 
 // keptPlan is what a store has of its only experiment's plan.
-func keptPlan(t *testing.T, open func(context.Context) (store.Store, error)) plan {
+func keptPlan(t *testing.T, open func(context.Context) (store.Store, error)) batchOut {
 	t.Helper()
 	s, err := open(t.Context())
 	if err != nil {

@@ -176,7 +176,7 @@ func (e *Engine) addKey(ctx context.Context, experiment, name string, scopes Sco
 	var k Key
 	var row store.Record
 	err := e.do(ctx, &job{
-		act: func(_ *live, c *store.Commit, now int64) error {
+		act: func(_ *served, c *store.Commit, now int64) error {
 			id := int64(1)
 			for _, r := range e.keysWith(c) {
 				id = max(id, r.ID+1)
@@ -224,7 +224,7 @@ func (e *Engine) RevokeLastKey(ctx context.Context, id int64) error {
 func (e *Engine) revokeKey(ctx context.Context, id int64, last bool) error {
 	var gone []store.Record
 	return e.do(ctx, &job{
-		act: func(_ *live, c *store.Commit, _ int64) error {
+		act: func(_ *served, c *store.Commit, _ int64) error {
 			all := e.keysWith(c)
 			at := slices.IndexFunc(all, func(r store.Record) bool { return r.ID == id && len(r.Data) >= keyBytes })
 			if at < 0 {

@@ -142,13 +142,13 @@ type assignment struct {
 	deadline   int64
 	by         int64 // when an offer can be activated no more; 0: it is none
 	propensity float64
-	epoch      int32 // its place in live.epochs
+	epoch      int32 // its place in served.epochs
 	used       uint32
 	arm        uint16
 }
 
-// A live is one experiment.
-type live struct {
+// A served is one experiment.
+type served struct {
 	id       int64
 	decl     Experiment
 	values   []json.RawMessage // by arm, what decisions give as its value
@@ -231,7 +231,7 @@ type journal struct {
 // gathers is what there is of rewards that are not seen.
 type gathers struct {
 	gathering *gathering     // the batch that is due, nil if none is
-	came      []store.Report // since the last commit
+	came      []store.Hidden // since the last commit
 	unsure    bool           // it was restored, and no batch has closed since
 	asked     []CohortNote   // sums that may be known
 	followed  bool           // a program before had report_after follow the window, see done
@@ -244,12 +244,12 @@ type wrote struct {
 }
 
 // newLive makes an experiment of its record, without its play.
-func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
+func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 	if r.Key == [16]byte{} {
 		copy(r.Key[:], r.seeds[:16])
 		copy(r.Coins[:], r.seeds[16:])
 	}
-	x := &live{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date}
+	x := &served{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date}
 	x.retime()
 	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
 	x.sign = newSigner(x.tokenKey)
@@ -283,7 +283,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*live, error) {
 }
 
 // data is the record as it is stored.
-func (x *live) data() ([]byte, error) {
+func (x *served) data() ([]byte, error) {
 	r := x.rec
 	var err error
 	if r.Declaration, err = x.decl.JSON(); err != nil {
@@ -307,7 +307,7 @@ func (e *Engine) newEpoch() (out play.Epoch, err error) {
 }
 
 // run goes on with a play.
-func (x *live) run(p *play.Live, epoch play.Epoch) {
+func (x *served) run(p *play.Live, epoch play.Epoch) {
 	x.play, x.ledger = p, p.Ledger()
 	x.known = map[epochTag]play.Epoch{tagOfEpoch(epoch): epoch}
 	x.at = x.place(tagOfEpoch(epoch))
@@ -321,7 +321,7 @@ func (x *live) run(p *play.Live, epoch play.Epoch) {
 	x.todo |= thePlan | theQueues
 }
 
-func (x *live) start(e *Engine, now int64) error {
+func (x *served) start(e *Engine, now int64) error {
 	if x.rec.State != Draft {
 		return fmt.Errorf("it is %s, must be draft: %w", x.rec.State, ErrState)
 	}
@@ -359,7 +359,7 @@ func (x *live) start(e *Engine, now int64) error {
 	return nil
 }
 
-func (x *live) move(to State, from State) error {
+func (x *served) move(to State, from State) error {
 	if x.rec.State != from {
 		return fmt.Errorf("it is %s, must be %s: %w", x.rec.State, from, ErrState)
 	}
@@ -369,7 +369,7 @@ func (x *live) move(to State, from State) error {
 }
 
 // end stops the experiment and keeps an arm.
-func (x *live) end(keep int, why endReason, now int64) error {
+func (x *served) end(keep int, why endReason, now int64) error {
 	switch x.rec.State {
 	case Stopped, Archived:
 		return fmt.Errorf("it is %s already: %w", x.rec.State, ErrState)
@@ -394,13 +394,13 @@ func (x *live) end(keep int, why endReason, now int64) error {
 
 // forgetPlay forgets the play, with the sums of rewards that were not released and the noise that was
 // kept: none of it is asked for again.
-func (x *live) forgetPlay() {
+func (x *served) forgetPlay() {
 	x.play, x.answer, x.pending, x.fresh, x.events.fresh = nil, nil, nil, nil, nil
 	x.gathering.stop()
 	x.gathering = nil
 }
 
-func (x *live) archive() error {
+func (x *served) archive() error {
 	if x.rec.State != Stopped && x.rec.State != Draft {
 		return fmt.Errorf("it is %s, must be stopped or draft: %w", x.rec.State, ErrState)
 	}
@@ -415,7 +415,7 @@ func (x *live) archive() error {
 }
 
 // state is what the record's state means now.
-func (x *live) state(now int64) (s State, wait string, until int64) {
+func (x *served) state(now int64) (s State, wait string, until int64) {
 	if x.rec.State != Running || x.play == nil { // which is not played by who only reads
 		return x.rec.State, "", 0
 	}
@@ -431,7 +431,7 @@ func (x *live) state(now int64) (s State, wait string, until int64) {
 	return Running, "", 0
 }
 
-func (x *live) info(now int64) Info {
+func (x *served) info(now int64) Info {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	out := Info{Experiment: x.decl, Reason: x.rec.Reason, Why: string(x.rec.Why), Keep: x.rec.Keep,
@@ -461,7 +461,7 @@ const maxUnit = 4096
 
 // in says whether a unit is in the experiment's share and in its range of its layer. Where units
 // have no names, the share is drawn.
-func (x *live) in(unit string) bool {
+func (x *served) in(unit string) bool {
 	if share := x.decl.Share; share > 0 && share < 1 {
 		at := x.coins.Float64
 		if unit != "" {
@@ -486,7 +486,7 @@ func point(mac hash.Hash, unit string) float64 {
 
 // apart says whether a layer's other experiments that run leave x its range, and names the first that
 // does not.
-func (e *Engine) apart(x *live) error {
+func (e *Engine) apart(x *served) error {
 	for _, other := range e.all() {
 		if other == x || other.decl.Layer.Name != x.decl.Layer.Name || x.decl.Layer.Name == "" {
 			continue

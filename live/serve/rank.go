@@ -81,7 +81,7 @@ func (e *Engine) Rank(ctx context.Context, name string, ask RankAsk) (Ranking, e
 	if err == nil && made != (given{}) {
 		// What was decided is in the commit of this job, or in one before. If that has failed, it is
 		// lost, and x was read again from what is durable.
-		err = e.do(ctx, &job{on: x, act: func(x *live, _ *store.Commit, _ int64) error {
+		err = e.do(ctx, &job{on: x, act: func(x *served, _ *store.Commit, _ int64) error {
 			if !x.has(made) {
 				return fmt.Errorf("%w: the decision was lost", ErrUnavailable)
 			}
@@ -140,7 +140,7 @@ func (e *Engine) reportEvent(ctx context.Context, name, event string, r reported
 }
 
 // writable is an experiment, where this engine may write for it.
-func (e *Engine) writable(ctx context.Context, name string) (*live, error) {
+func (e *Engine) writable(ctx context.Context, name string) (*served, error) {
 	x, err := e.find(name)
 	switch {
 	case err != nil:
@@ -159,13 +159,13 @@ type given struct {
 }
 
 // has says whether an assignment is there.
-func (x *live) has(g given) bool {
+func (x *served) has(g given) bool {
 	u, ok := x.units[g.unit]
 	return ok && u.number == g.number && x.epochs[u.epoch] == g.epoch
 }
 
 // event is the ticket of an event.
-func (x *live) event(name string) (ticket, error) {
+func (x *served) event(name string) (ticket, error) {
 	t := tagOf(x.tags, name)
 	u, ok := x.units[t]
 	if !ok {
@@ -182,7 +182,7 @@ func checkEvent(name string) error {
 	return nil
 }
 
-func (x *live) rank(ask RankAsk, now int64) (Ranking, given, error) {
+func (x *served) rank(ask RankAsk, now int64) (Ranking, given, error) {
 	if err := checkEvent(ask.Event); err != nil {
 		return Ranking{}, given{}, err
 	}
@@ -197,7 +197,7 @@ func (x *live) rank(ask RankAsk, now int64) (Ranking, given, error) {
 
 // floored is what is given of n choices, of which so many are on, and the probability that it had: greedy,
 // or where the floor says so a uniform one, none that is gone.
-func (x *live) floored(greedy, n, on int, gone func(choice int) bool) (given int, propensity float64) {
+func (x *served) floored(greedy, n, on int, gone func(choice int) bool) (given int, propensity float64) {
 	given = greedy
 	if x.decl.Floor > 0 && x.coins.Float64() < x.decl.Floor {
 		for given = x.coins.IntN(n); gone(given); {

@@ -77,7 +77,7 @@ var errNever = errors.New("its sum cannot be had")
 // A slot is a row of decisions whose windows have passed, and the reports that came, by number.
 type slot struct {
 	play.Taken
-	reports iter.Seq2[store.Report, error]
+	reports iter.Seq2[store.Hidden, error]
 }
 
 // gathered is the sum, in steps of release.ExactStep, of so many rewards, with noise, as
@@ -89,7 +89,7 @@ type gathered struct {
 }
 
 // newGatherer is that of an experiment, nil where its rewards come in the open.
-func (x *live) newGatherer(e *Engine) (gatherer, error) {
+func (x *served) newGatherer(e *Engine) (gatherer, error) {
 	switch t := x.decl.TrustModel(); t {
 	case privacy.TrustCentral:
 		return nil, nil
@@ -105,7 +105,7 @@ func (x *live) newGatherer(e *Engine) (gatherer, error) {
 }
 
 // task is what the unit of a decision needs to report; nil if there is nothing to report.
-func (x *live) task(k ticket, token string, now int64) *ReportTask {
+func (x *served) task(k ticket, token string, now int64) *ReportTask {
 	if x.gatherer == nil || k.number == beyond {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (g *gathering) done() ([]play.Sum, error) {
 
 // asks says whether a batch that is due may have been asked for: then it is the next thing
 // that happens to its arms. After a restart nobody knows.
-func (x *live) asks(now int64) bool {
+func (x *served) asks(now int64) bool {
 	if x.gatherer == nil || x.gathering == nil && !x.unsure {
 		return false
 	}
@@ -228,7 +228,7 @@ func (x *live) asks(now int64) bool {
 }
 
 // gather begins to ask for what is due, when it is durable what that is.
-func (e *Engine) gather(ctx context.Context, x *live) {
+func (e *Engine) gather(ctx context.Context, x *served) {
 	e.mu.RLock()
 	from := e.reading
 	e.mu.RUnlock()

@@ -211,7 +211,7 @@ type Engine struct {
 	}
 
 	mu     sync.RWMutex // of what follows
-	byName map[string]*live
+	byName map[string]*served
 	nextID int64
 	keys   []store.Record
 	// closed, and another put in its place, when keys become others
@@ -236,12 +236,12 @@ type Engine struct {
 
 // A job is what the writer does for somebody who waits.
 type job struct {
-	on      *live
+	on      *served
 	at      int64 // when it came
 	reports []reported
 	results []Result
 	// instead of reports; what it writes is in the commit. x is on as it is now, nil if on is.
-	act   func(x *live, c *store.Commit, now int64) error
+	act   func(x *served, c *store.Commit, now int64) error
 	after func() // once that is durable
 	all   bool   // everybody is looked at
 	err   error
@@ -290,7 +290,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), rekeyed: make(chan struct{})}
 	e.superseded = make(chan struct{})
-	e.debts.of, e.debts.due = map[*live]struct{}{}, time.NewTimer(markEvery)
+	e.debts.of, e.debts.due = map[*served]struct{}{}, time.NewTimer(markEvery)
 	e.clock.own, e.clock.from = own, cfg.Clock()
 	e.clock.base.Store(e.clock.from.UnixMilli())
 	st, err := cfg.Store(ctx)
@@ -379,14 +379,14 @@ func (e *Engine) catchUp(opened store.Opened) {
 }
 
 // find is an experiment, where this engine may answer for it.
-func (e *Engine) find(name string) (*live, error) {
+func (e *Engine) find(name string) (*served, error) {
 	if !e.here() {
 		return nil, errElsewhere
 	}
 	return e.lookup(name)
 }
 
-func (e *Engine) lookup(name string) (*live, error) {
+func (e *Engine) lookup(name string) (*served, error) {
 	e.mu.RLock()
 	x := e.byName[name]
 	e.mu.RUnlock()
@@ -495,7 +495,7 @@ func (e *Engine) Queued() int {
 }
 
 // metricsOf are a report's metrics in their order, nil if there are none.
-func (x *live) metricsOf(in map[string]float64) ([]float64, error) {
+func (x *served) metricsOf(in map[string]float64) ([]float64, error) {
 	if len(in) == 0 {
 		return nil, nil
 	}
@@ -538,7 +538,7 @@ func (e *Engine) do(ctx context.Context, j *job) error {
 
 // act has the writer do something to an experiment, and write in the journal that it was done.
 func (e *Engine) act(ctx context.Context, name string, did Entry,
-	what func(x *live, now int64) error) error {
+	what func(x *served, now int64) error) error {
 	x, err := e.find(name)
 	if err != nil {
 		return err
@@ -551,9 +551,9 @@ func (e *Engine) act(ctx context.Context, name string, did Entry,
 }
 
 // actOn is act where the experiment was found; it may have been read again from the store since.
-func (e *Engine) actOn(ctx context.Context, x *live, did Entry,
-	what func(x *live, now int64) error) error {
-	return e.do(ctx, &job{on: x, act: func(x *live, c *store.Commit, now int64) error {
+func (e *Engine) actOn(ctx context.Context, x *served, did Entry,
+	what func(x *served, now int64) error) error {
+	return e.do(ctx, &job{on: x, act: func(x *served, c *store.Commit, now int64) error {
 		err := what(x, now)
 		if err == nil {
 			note(ctx, c, did)
@@ -564,7 +564,7 @@ func (e *Engine) actOn(ctx context.Context, x *live, did Entry,
 
 // Sync returns when all decisions and releases of now are durable, and what is due is closed.
 func (e *Engine) Sync(ctx context.Context) error {
-	return e.do(ctx, &job{all: true, act: func(*live, *store.Commit, int64) error { return nil }})
+	return e.do(ctx, &job{all: true, act: func(*served, *store.Commit, int64) error { return nil }})
 }
 
 // Create adds an experiment, as a draft. An error in its declaration is a decl.Error.
@@ -574,9 +574,9 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 		return err
 	}
 	decl.ReportAfter = decl.ReportDelay() // no change of the window changes it
-	var x *live
+	var x *served
 	return e.do(ctx, &job{
-		act: func(_ *live, c *store.Commit, now int64) (err error) {
+		act: func(_ *served, c *store.Commit, now int64) (err error) {
 			if _, err := e.lookup(decl.Name); err == nil || slices.ContainsFunc(c.Writes,
 				func(w store.Write) bool { return w.Record != nil && w.Record.Name == decl.Name }) {
 				return fmt.Errorf("experiment %q: %w", decl.Name, ErrExists)
@@ -610,20 +610,20 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 // Start runs a draft, at once or from its declared start on. If it is in a layer, its range must be
 // apart from those of the others that run.
 func (e *Engine) Start(ctx context.Context, name string) error {
-	return e.act(ctx, name, Entry{Did: "start"}, func(x *live, now int64) error { return x.start(e, now) })
+	return e.act(ctx, name, Entry{Did: "start"}, func(x *served, now int64) error { return x.start(e, now) })
 }
 
 // Pause stops the issuing of decisions, not the windows of those that were issued. Who has a sticky
 // one is still answered the same.
 func (e *Engine) Pause(ctx context.Context, name string) error {
-	return e.act(ctx, name, Entry{Did: "pause"}, func(x *live, _ int64) error {
+	return e.act(ctx, name, Entry{Did: "pause"}, func(x *served, _ int64) error {
 		return x.move(Paused, Running)
 	})
 }
 
 // Resume goes on after a Pause.
 func (e *Engine) Resume(ctx context.Context, name string) error {
-	return e.act(ctx, name, Entry{Did: "resume"}, func(x *live, _ int64) error {
+	return e.act(ctx, name, Entry{Did: "resume"}, func(x *served, _ int64) error {
 		return x.move(Running, Paused)
 	})
 }
@@ -631,7 +631,7 @@ func (e *Engine) Resume(ctx context.Context, name string) error {
 // Stop ends an experiment for good. From then on every decision gives the arm of this name, or the
 // fallback if it is empty; an arm that was taken off cannot be kept. Rewards that were not released are destroyed.
 func (e *Engine) Stop(ctx context.Context, name, arm string) error {
-	return e.act(ctx, name, Entry{Did: "stop", With: arm}, func(x *live, now int64) error {
+	return e.act(ctx, name, Entry{Did: "stop", With: arm}, func(x *served, now int64) error {
 		keep, err := x.kept(arm)
 		if err != nil {
 			return err
@@ -643,7 +643,7 @@ func (e *Engine) Stop(ctx context.Context, name, arm string) error {
 // Archive destroys what is left of the units of an experiment that does not run: who was assigned
 // what. Its transcript and ledger stay.
 func (e *Engine) Archive(ctx context.Context, name string) error {
-	return e.act(ctx, name, Entry{Did: "archive"}, func(x *live, _ int64) error { return x.archive() })
+	return e.act(ctx, name, Entry{Did: "archive"}, func(x *served, _ int64) error { return x.archive() })
 }
 
 // Get says how an experiment is.
@@ -666,10 +666,10 @@ func (e *Engine) List(context.Context) []Info {
 }
 
 // all are the experiments in the order in which they were created.
-func (e *Engine) all() []*live {
+func (e *Engine) all() []*served {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(e.byName), func(a, b *live) int { return cmp.Compare(a.id, b.id) })
+	return slices.SortedFunc(maps.Values(e.byName), func(a, b *served) int { return cmp.Compare(a.id, b.id) })
 }
 
 // Transcript is what everybody may see so far, lines of JSON that are chained: what was declared,
@@ -683,7 +683,7 @@ func (e *Engine) Transcript(ctx context.Context, name string) (iter.Seq2[[]byte,
 }
 
 // lines are those of the transcript that everybody may see, from the line from on.
-func (e *Engine) lines(ctx context.Context, x *live, from int) iter.Seq2[[]byte, error] {
+func (e *Engine) lines(ctx context.Context, x *served, from int) iter.Seq2[[]byte, error] {
 	x.mu.Lock()
 	shown, _ := x.visible()
 	x.mu.Unlock()

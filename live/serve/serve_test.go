@@ -85,7 +85,7 @@ func begin(t testing.TB, e *Engine, text string) string {
 	return x.Name
 }
 
-func mustFind(t testing.TB, e *Engine, name string) *live {
+func mustFind(t testing.TB, e *Engine, name string) *served {
 	t.Helper()
 	x, err := e.find(name)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // onTick does what is done at public ticks alone: the release that was closed before is handed to
 // the policy and shown, and what is due is closed.
-func (x *live) onTick(w *store.Write, now int64) error {
+func (x *served) onTick(w *store.Write, now int64) error {
 	tick := now / x.tick
 	if tick == x.ticked {
 		return nil
@@ -56,7 +56,7 @@ func (x *live) onTick(w *store.Write, now int64) error {
 
 // closeBatch closes the batch that is due at a tick, if its sums are there; where rewards come in the
 // open they always are.
-func (x *live) closeBatch(at int64) (*play.Commit, error) {
+func (x *served) closeBatch(at int64) (*play.Commit, error) {
 	if x.gatherer == nil {
 		return x.play.Close(at)
 	}
@@ -77,7 +77,7 @@ func (x *live) closeBatch(at int64) (*play.Commit, error) {
 }
 
 // show lets everybody see a line.
-func (x *live) show(text []byte) error {
+func (x *served) show(text []byte) error {
 	x.shown++
 	in, err := readLine(text)
 	if err != nil {
@@ -88,7 +88,7 @@ func (x *live) show(text []byte) error {
 
 // ended says that the play has ended by itself, why, and which arm is kept: by its last release, or by
 // the last line that was there at a restart. One of contexts releases all of its decisions first.
-func (x *live) ended() (keep int, why endReason, ok bool) {
+func (x *served) ended() (keep int, why endReason, ok bool) {
 	switch all := x.board.queues[0]; {
 	case !x.play.Stopped(), x.decl.Contextual != nil && all.Released < all.Decisions:
 		return 0, "", false
@@ -100,7 +100,7 @@ func (x *live) ended() (keep int, why endReason, ok bool) {
 
 // waits is what decisions wait for, and until when; for nothing if it is empty. Those with contexts wait
 // when there are as many as there are to be.
-func (x *live) waits(now int64) (wait string, until int64) {
+func (x *served) waits(now int64) (wait string, until int64) {
 	contexts := x.decl.Contextual != nil
 	switch {
 	case contexts && !x.play.Stopped():

@@ -64,7 +64,7 @@ var ErrTranscript = errors.New("the transcript does not hold")
 const atForm = "2006-01-02T15:04:05.000Z"
 
 // say adds a line to those that are written with the next commit.
-func (x *live) say(now int64, object any) error {
+func (x *served) say(now int64, object any) error {
 	b, err := json.Marshal(object)
 	if err != nil {
 		return err
@@ -74,13 +74,13 @@ func (x *live) say(now int64, object any) error {
 }
 
 // sayText is say of an object that is written already.
-func (x *live) sayText(now int64, object []byte) {
+func (x *served) sayText(now int64, object []byte) {
 	at := `{"at":"` + time.UnixMilli(now).UTC().Format(atForm) + `",`
 	x.out = append(x.out, slices.Concat([]byte(at), object[1:]))
 }
 
 // open is the first line.
-func (x *live) open(now int64) error {
+func (x *served) open(now int64) error {
 	h := header{Live: transcriptVersion, Program: build.This().Version,
 		Coins: hashOfCoins(x.rec.Coins)}
 	each, err := x.decl.EachAssignment()
@@ -102,7 +102,7 @@ func hashOfCoins(seed [16]byte) string {
 }
 
 // declared is what the first line declares, held against what is stored beside it.
-func (x *live) declared(h header) (*Experiment, error) {
+func (x *served) declared(h header) (*Experiment, error) {
 	decl, err := decl.Reader{Catalog: x.decl.Catalog}.Parse("declaration", h.Declaration)
 	switch {
 	case h.Live != transcriptVersion:
@@ -126,7 +126,7 @@ func equal(a, b *Experiment) (bool, error) {
 }
 
 // link links what was said to the lines before.
-func (x *live) link() (lines [][]byte) {
+func (x *served) link() (lines [][]byte) {
 	for _, object := range x.out {
 		if x.lines == x.held {
 			x.heldTip = x.tip
@@ -140,7 +140,7 @@ func (x *live) link() (lines [][]byte) {
 }
 
 // visible is how many lines everybody may see, and the hash of the last of them.
-func (x *live) visible() (lines int, tip string) {
+func (x *served) visible() (lines int, tip string) {
 	if x.pending != nil {
 		return x.held, x.heldTip
 	}

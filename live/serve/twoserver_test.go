@@ -663,8 +663,8 @@ func TestTwoServerCrash(t *testing.T) {
 // twice is a store that gives a report twice.
 type twice struct{ store.Store }
 
-func (s twice) Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[store.Report, error] {
-	return func(yield func(store.Report, error) bool) {
+func (s twice) Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[store.Hidden, error] {
+	return func(yield func(store.Hidden, error) bool) {
 		for r, err := range s.Store.Reports(ctx, id, arm, start, end) {
 			for range 2 {
 				if !yield(r, err) {

@@ -48,7 +48,7 @@ func (e *Engine) WebhookSecret(name string) (string, error) {
 
 // announce begins to tell the webhook of an experiment that has stopped, if that is durable and
 // nobody has. It is told at least once: again after a restart, if nobody knows.
-func (e *Engine) announce(ctx context.Context, x *live) {
+func (e *Engine) announce(ctx context.Context, x *served) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.decl.Webhook == "" || x.rec.Ended == 0 || x.rec.Told || x.telling || x.rec.Keep < 0 {
@@ -61,7 +61,7 @@ func (e *Engine) announce(ctx context.Context, x *live) {
 }
 
 // tell tells a webhook until it has taken it, and notes that.
-func (e *Engine) tell(ctx context.Context, x *live, body []byte) {
+func (e *Engine) tell(ctx context.Context, x *served, body []byte) {
 	wait := e.cfg.hookPause
 	for try := 1; ; try++ {
 		err := post(ctx, x.decl.Webhook, x.hookKey, body)
@@ -82,7 +82,7 @@ func (e *Engine) tell(ctx context.Context, x *live, body []byte) {
 		}
 		wait = min(2*wait, hookWait)
 	}
-	if err := e.do(ctx, &job{on: x, act: func(x *live, _ *store.Commit, _ int64) error {
+	if err := e.do(ctx, &job{on: x, act: func(x *served, _ *store.Commit, _ int64) error {
 		x.rec.Told = true
 		x.todo |= theRecord
 		return nil

@@ -114,7 +114,7 @@ func (e *Engine) heal(how string) {
 }
 
 // hurry has a sweep at each tick of an experiment.
-func (w *writer) hurry(x *live) {
+func (w *writer) hurry(x *served) {
 	if !slices.Contains(w.ticks, x.tick) {
 		w.ticks = append(w.ticks, x.tick)
 	}
@@ -160,12 +160,12 @@ func (e *Engine) tidy(ctx context.Context, sweep bool) {
 // markEvery, and mostly done before, with a reward: a process that nobody asks anything is not woken.
 type debts struct {
 	sync.Mutex
-	of  map[*live]struct{}
+	of  map[*served]struct{}
 	due *time.Timer
 }
 
 // owe notes that there is something to be written of an experiment, whose lock is held.
-func (d *debts) owe(x *live) {
+func (d *debts) owe(x *served) {
 	if x.owes || !x.todo.has(theQueues) && len(x.fresh) == 0 {
 		return
 	}
@@ -178,7 +178,7 @@ func (d *debts) owe(x *live) {
 }
 
 // paid notes that all of an experiment is in the next commit. Its lock is held.
-func (d *debts) paid(x *live) {
+func (d *debts) paid(x *served) {
 	if !x.owes {
 		return
 	}
@@ -191,11 +191,11 @@ func (d *debts) paid(x *live) {
 }
 
 // take gives all of them, which are looked at next.
-func (d *debts) take() map[*live]struct{} {
+func (d *debts) take() map[*served]struct{} {
 	d.Lock()
 	defer d.Unlock()
 	all := d.of
-	d.of = map[*live]struct{}{}
+	d.of = map[*served]struct{}{}
 	d.due.Stop()
 	return all
 }
@@ -227,7 +227,7 @@ func (e *Engine) step(ctx context.Context, of int) error {
 	e.queue.Unlock()
 	c := store.Commit{Now: e.now()}
 	// Who is looked at: whoever has something to do, and at a sweep everybody.
-	visit := map[*live][]*job{}
+	visit := map[*served][]*job{}
 	sweep := of == everybody || c.Now >= e.next()
 	for _, j := range jobs {
 		x := e.current(j)
@@ -319,7 +319,7 @@ func (e *Engine) step(ctx context.Context, of int) error {
 }
 
 // current is the experiment of a job, which may have been read again from the store since.
-func (e *Engine) current(j *job) *live {
+func (e *Engine) current(j *job) *served {
 	if j.on == nil {
 		return nil
 	}
@@ -328,7 +328,7 @@ func (e *Engine) current(j *job) *live {
 	return e.byName[j.on.decl.Name]
 }
 
-func (j *job) run(x *live, c *store.Commit) error {
+func (j *job) run(x *served, c *store.Commit) error {
 	if x != nil {
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -338,7 +338,7 @@ func (j *job) run(x *live, c *store.Commit) error {
 
 // turn is collect, and what comes of its errors: the experiment has failed, what is durable stays
 // as it is, and nobody's reward was taken.
-func (x *live) turn(e *Engine, jobs []*job, now int64, sweep bool) (store.Write, bool) {
+func (x *served) turn(e *Engine, jobs []*job, now int64, sweep bool) (store.Write, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	w, ok, err := x.collect(jobs, now, sweep)
@@ -360,7 +360,7 @@ func (x *live) turn(e *Engine, jobs []*job, now int64, sweep bool) (store.Write,
 }
 
 // fail gives an experiment up: it can be read and stopped.
-func (x *live) fail(why error) {
+func (x *served) fail(why error) {
 	x.rec.State, x.rec.Reason = Failed, why.Error()
 	x.forgetPlay()
 	x.out, x.came = nil, nil
@@ -434,7 +434,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	e.secret = opened.Secret
 	e.catchUp(opened)
 	e.ticks = []int64{maxTick}
-	restored := make([]*live, len(opened.Experiments))
+	restored := make([]*served, len(opened.Experiments))
 	if err := pool.Run(ctx, restoring, len(restored), func() func(context.Context, int) error {
 		return func(ctx context.Context, i int) (err error) {
 			r := opened.Experiments[i]
@@ -446,7 +446,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	}); err != nil {
 		return err
 	}
-	all, next := map[string]*live{}, int64(1)
+	all, next := map[string]*served{}, int64(1)
 	for i, x := range restored {
 		r := opened.Experiments[i]
 		all[r.Name], next = x, max(next, r.ID+1)
@@ -472,7 +472,7 @@ var errDeclared = errors.New("what was declared, and changed, is not the experim
 
 // restore reads an experiment. One that does not fit what is stored of it has failed; an error is
 // the store's.
-func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, older bool) (*live, error) {
+func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, older bool) (*served, error) {
 	var r record
 	if err := json.Unmarshal(in.Data, &r); err != nil {
 		return nil, err
@@ -553,7 +553,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 
 // reread verifies the transcript, shows it, and books its releases again. An error matches
 // ErrTranscript, or is the store's.
-func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
+func (x *served) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 	wrong := func(err error) error {
 		return fmt.Errorf("%w: line %d: %w", ErrTranscript, x.lines, err)
 	}
@@ -617,7 +617,7 @@ func (x *live) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 type unread struct{ error }
 
 // resume brings a play back.
-func (x *live) resume(ctx context.Context, e *Engine, st store.Store, stored store.Stored) error {
+func (x *served) resume(ctx context.Context, e *Engine, st store.Store, stored store.Stored) error {
 	epoch, err := e.newEpoch()
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func TestUpperBoundSaysTheLogarithm(t *testing.T) {
 func TestAtomsAtTheRangeAreNotClipped(t *testing.T) {
 	for _, law := range []string{"table(1:0.5,2:0.5)", "table(-2:0.5,-1:0.5)"} {
 		stream := noise.NewFast(3, 1)
-		w := world{law: parse(t, law), stream: &stream, r: 1}
+		w := drawer{law: parse(t, law), stream: &stream, r: 1}
 		sum := w.sum(1000)
 		// Within 6 standard deviations of 500.
 		if w.clipped < 405 || w.clipped > 595 || sum != 1000 && sum != -1000 {

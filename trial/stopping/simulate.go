@@ -29,7 +29,7 @@ func simulate(ctx context.Context, rule Rule, law bandit.Law, limit int, samples
 	case limit < 0:
 		return Result{}, fmt.Errorf("%s: cap is %d, must be at least 1, or 0 for none", rule.name, limit)
 	}
-	w := world{law: law, stream: samples, r: rule.r}
+	w := drawer{law: law, stream: samples, r: rule.r}
 	lo, hi := law.Support()
 	w.inside = lo >= -rule.r && hi <= rule.r
 	if !rule.doubles {
@@ -45,8 +45,8 @@ func simulate(ctx context.Context, rule Rule, law bandit.Law, limit int, samples
 	return out, err
 }
 
-// A world draws sums of samples, clipped to [−R,R].
-type world struct {
+// A drawer draws sums of samples, clipped to [−R,R].
+type drawer struct {
 	law     bandit.Law
 	stream  *noise.Fast
 	r       float64
@@ -54,7 +54,7 @@ type world struct {
 	clipped int
 }
 
-func (w *world) sum(n int) float64 {
+func (w *drawer) sum(n int) float64 {
 	if w.inside {
 		return w.law.Sum(n, w.stream)
 	}
@@ -85,7 +85,7 @@ const longest = min(1<<50, math.MaxInt/4)
 // with probability p each, the next one a geometric number of questions away, draw the sum of the
 // samples up to it at once, and let the candidate be a yes with probability p_t/p. That is the same
 // law, exactly; and where p is 0 (no noise) no question of the window can be a yes.
-func skip(ctx context.Context, rule Rule, w *world, limit int, s *noise.Fast) (Result, error) {
+func skip(ctx context.Context, rule Rule, w *drawer, limit int, s *noise.Fast) (Result, error) {
 	if limit == 0 {
 		limit = policy.Forever
 	}

@@ -129,9 +129,9 @@ func (c *connection) Commit(ctx context.Context, w store.Commit) error {
 
 // Reports come one arm after the other: sums of many arms are asked for at once.
 func (c *connection) Reports(ctx context.Context, id int64, arm, start,
-	end int) iter.Seq2[store.Report, error] {
+	end int) iter.Seq2[store.Hidden, error] {
 	of := c.Store.Reports(ctx, id, arm, start, end)
-	return func(yield func(store.Report, error) bool) {
+	return func(yield func(store.Hidden, error) bool) {
 		time.Sleep(time.Duration(1+arm) * 3 * time.Millisecond)
 		of(yield)
 	}

@@ -19,7 +19,7 @@ import (
 const reportPath = "/v1/experiments/shop/report"
 
 // asReport reads the numbers of a report.
-func (w *world) asReport() (out page.Report) {
+func (w *world) asReport() (out page.Summary) {
 	w.t.Helper()
 	text := w.want(200, "GET", reportPath, "", "Accept", "application/json")
 	if err := json.Unmarshal([]byte(text), &out); err != nil {

@@ -30,8 +30,8 @@ const (
 	mostDifferences = 30
 )
 
-// A Report is the numbers of an experiment.
-type Report struct {
+// A Summary is the numbers of an experiment.
+type Summary struct {
 	Name      string      `json:"name"`
 	State     serve.State `json:"state"`
 	Reason    string      `json:"reason,omitempty"`
@@ -83,7 +83,7 @@ type reports struct {
 
 type madeReport struct {
 	of      string // what it depends on
-	numbers *Report
+	numbers *Summary
 	html    []byte
 }
 
@@ -91,7 +91,7 @@ type madeReport struct {
 const mostReports = 64
 
 // Report makes a report of an experiment, or has it: its numbers, and a page of HTML.
-func (p *Pages) Report(ctx context.Context, name string) (*Report, []byte, error) {
+func (p *Pages) Report(ctx context.Context, name string) (*Summary, []byte, error) {
 	m, err := p.reports.get(ctx, p.cfg.Engine, name)
 	return m.numbers, m.html, err
 }
@@ -140,9 +140,9 @@ func (all *reports) get(ctx context.Context, e *serve.Engine, name string) (made
 }
 
 // reportOf is the numbers of a report.
-func reportOf(x serve.Info) (*Report, error) {
+func reportOf(x serve.Info) (*Summary, error) {
 	decl := x.Experiment
-	out := &Report{Name: decl.Name, State: x.State, Reason: x.Reason, Policy: decl.Policy.Policy,
+	out := &Summary{Name: decl.Name, State: x.State, Reason: x.Reason, Policy: decl.Policy.Policy,
 		Unit: decl.Unit.Of, Budget: fmt.Sprint(decl.Total()),
 		Spent: fmt.Sprint(x.Spent), Batches: x.Batches, Lines: x.Lines, Tip: x.Tip,
 		Confidence: interval.Confidence, Arms: []ReportedArm{}, Differences: []Difference{}, decl: &decl}
@@ -190,10 +190,10 @@ func reportOf(x serve.Info) (*Report, error) {
 	return out, nil
 }
 
-func (r *Report) inUnits(x float64) float64 { return r.lo + float64((r.hi-r.lo)*x) }
+func (r *Summary) inUnits(x float64) float64 { return r.lo + float64((r.hi-r.lo)*x) }
 
 // table has the intervals of the arms.
-func (r *Report) table() interval.Table {
+func (r *Summary) table() interval.Table {
 	return interval.Table{Arms: len(r.decl.Arms), Lo: r.lo, Hi: r.hi}
 }
 
@@ -215,7 +215,7 @@ func share(loss privacy.Loss, each privacy.Budget) *float64 {
 }
 
 // draw makes the lines of the arms that lead, from all releases.
-func (r *Report) draw(course func(func(serve.Point, error) bool)) error {
+func (r *Summary) draw(course func(func(serve.Point, error) bool)) error {
 	best := make([]int, 0, len(r.Arms))
 	for a := range r.Arms {
 		if r.Arms[a].Mean != nil {
@@ -259,8 +259,8 @@ var states = map[serve.State]string{
 }
 
 // page is the report as `sotto report` has it.
-func (r *Report) page(decl []byte) report.Report {
-	out := report.Report{Name: r.Name, Version: "Sotto " + build.This().Version,
+func (r *Summary) page(decl []byte) report.Page {
+	out := report.Page{Name: r.Name, Version: "Sotto " + build.This().Version,
 		Description: r.decl.Description, Spec: string(decl)}
 	var spec bytes.Buffer
 	if json.Indent(&spec, decl, "", "  ") == nil {
@@ -320,7 +320,7 @@ func (r *Report) page(decl []byte) report.Report {
 }
 
 // arms is the table of the arms' means.
-func (r *Report) arms() report.Table {
+func (r *Summary) arms() report.Table {
 	number := func(x float64) string { return words.Number(x) }
 	arms := report.Table{Title: "Arms", Head: []string{"arm", "mean", "95 % interval", "decisions"},
 		Text: 1, Groups: []report.Group{{Head: "Rewards from " + number(r.lo) + " to " +

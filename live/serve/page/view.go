@@ -113,7 +113,7 @@ func protected(guarantee string) string {
 }
 
 // viewOf is all of a view but what takes the transcript.
-func viewOf(info serve.Info, r *Report) *View {
+func viewOf(info serve.Info, r *Summary) *View {
 	decl := info.Experiment
 	v := &View{Name: decl.Name, Description: decl.Description, Public: decl.Public, Reason: info.Reason,
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
@@ -200,7 +200,7 @@ func stateOf(info serve.Info) (State, string) {
 }
 
 // sure says how sure it is that the leader leads.
-func sure(r *Report) string {
+func sure(r *Summary) string {
 	if r.Leader == "" || len(r.Differences) == 0 {
 		return ""
 	}
@@ -316,7 +316,7 @@ type Course struct {
 
 // courses are those of all arms, and how many decisions were released in all; after an error, up to
 // it.
-func (r *Report) courses(points func(func(serve.Point, error) bool)) (out []Course, total int, err error) {
+func (r *Summary) courses(points func(func(serve.Point, error) bool)) (out []Course, total int, err error) {
 	type point struct {
 		serve.Point
 		total int
@@ -360,7 +360,7 @@ type drawn struct {
 
 // dataOf is how an experiment is, and its charts' data; what was drawn before serves until there is
 // another line.
-func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (serve.Info, *Report,
+func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (serve.Info, *Summary,
 	*Data, error) {
 	info, course, err := e.Course(ctx, name)
 	if err != nil {

@@ -32,7 +32,7 @@ type kept struct {
 	segments map[[2]int]Segment
 	parts    map[[3]int]Part
 	events   map[int]Events
-	reports  map[[2]int]Report
+	reports  map[[2]int]Hidden
 	units    [][]byte
 	lines    [][]byte
 	hours    map[int64]Hour
@@ -111,10 +111,10 @@ func (m *memory) Lines(_ context.Context, id int64, from int) iter.Seq2[[]byte, 
 }
 
 // Reports implements Store.
-func (m *memory) Reports(_ context.Context, id int64, arm, start, end int) iter.Seq2[Report, error] {
+func (m *memory) Reports(_ context.Context, id int64, arm, start, end int) iter.Seq2[Hidden, error] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []Report
+	var out []Hidden
 	if k := m.stored[id]; k != nil {
 		for at, r := range k.reports {
 			if at[0] == arm && at[1] >= start && at[1] < end {
@@ -122,8 +122,8 @@ func (m *memory) Reports(_ context.Context, id int64, arm, start, end int) iter.
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Report) int { return cmp.Compare(a.Number, b.Number) })
-	return func(yield func(Report, error) bool) {
+	slices.SortFunc(out, func(a, b Hidden) int { return cmp.Compare(a.Number, b.Number) })
+	return func(yield func(Hidden, error) bool) {
 		for _, r := range out {
 			r.Data = bytes.Clone(r.Data)
 			if !yield(r, nil) {
@@ -198,7 +198,7 @@ func (m *memory) write(w Write) {
 	k := m.stored[w.ID]
 	if k == nil {
 		k = &kept{arms: map[int]Arm{}, segments: map[[2]int]Segment{}, parts: map[[3]int]Part{},
-			events: map[int]Events{}, reports: map[[2]int]Report{}, hours: map[int64]Hour{}}
+			events: map[int]Events{}, reports: map[[2]int]Hidden{}, hours: map[int64]Hour{}}
 		m.stored[w.ID] = k
 	}
 	if w.Record != nil {
@@ -236,7 +236,7 @@ func (m *memory) write(w Write) {
 	for _, r := range w.Reports {
 		at := [2]int{r.Arm, r.Number}
 		if _, there := k.reports[at]; !there {
-			k.reports[at] = Report{r.Arm, r.Number, bytes.Clone(r.Data)}
+			k.reports[at] = Hidden{r.Arm, r.Number, bytes.Clone(r.Data)}
 		}
 	}
 	if len(w.Units) > 0 {
@@ -255,7 +255,7 @@ func (m *memory) write(w Write) {
 func (k *kept) drop(gone func(arm, start int) bool) {
 	maps.DeleteFunc(k.segments, func(at [2]int, _ Segment) bool { return gone(at[0], at[1]) })
 	maps.DeleteFunc(k.parts, func(at [3]int, _ Part) bool { return gone(at[0], at[1]) })
-	maps.DeleteFunc(k.reports, func(at [2]int, _ Report) bool { return gone(at[0], at[1]) })
+	maps.DeleteFunc(k.reports, func(at [2]int, _ Hidden) bool { return gone(at[0], at[1]) })
 	maps.DeleteFunc(k.events, func(start int, _ Events) bool { return gone(0, start) })
 }
 

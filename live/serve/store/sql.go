@@ -305,8 +305,8 @@ func (s tables) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte,
 const reportsAtOnce = 256
 
 // Reports implements Store. As with Lines, no transaction is open while whoever reads has one.
-func (s tables) Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[Report, error] {
-	return func(yield func(Report, error) bool) {
+func (s tables) Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[Hidden, error] {
+	return func(yield func(Hidden, error) bool) {
 		for from := start; ; {
 			some, err := s.reports(ctx, id, arm, from, end)
 			for _, r := range some {
@@ -315,7 +315,7 @@ func (s tables) Reports(ctx context.Context, id int64, arm, start, end int) iter
 				}
 			}
 			if err != nil {
-				yield(Report{}, fmt.Errorf("store: %w", err))
+				yield(Hidden{}, fmt.Errorf("store: %w", err))
 				return
 			}
 			if len(some) < reportsAtOnce {
@@ -325,7 +325,7 @@ func (s tables) Reports(ctx context.Context, id int64, arm, start, end int) iter
 	}
 }
 
-func (s tables) reports(ctx context.Context, id int64, arm, from, end int) (out []Report, err error) {
+func (s tables) reports(ctx context.Context, id int64, arm, from, end int) (out []Hidden, err error) {
 	rows, err := s.reading.QueryContext(ctx, "SELECT number, data FROM report WHERE experiment = $1 AND "+
 		"arm = $2 AND number >= $3 AND number < $4 ORDER BY number LIMIT $5", id, arm, from, end, reportsAtOnce)
 	if err != nil {
@@ -333,7 +333,7 @@ func (s tables) reports(ctx context.Context, id int64, arm, from, end int) (out 
 	}
 	defer rows.Close()
 	for rows.Next() {
-		r := Report{Arm: arm}
+		r := Hidden{Arm: arm}
 		if err := rows.Scan(&r.Number, &r.Data); err != nil {
 			return out, err
 		}

@@ -47,7 +47,7 @@ type Store interface {
 	Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error]
 	// Reports are those that an experiment has of an arm's decisions from number start up to end, by
 	// number.
-	Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[Report, error]
+	Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[Hidden, error]
 	// Audit is the journal of what operators did, from line from on, 0 being the first.
 	Audit(ctx context.Context, from int) iter.Seq2[[]byte, error]
 	// Commit writes all of it, in one transaction, durably.
@@ -157,9 +157,9 @@ type Part struct {
 	Redeemed   []byte // as the store's user writes it
 }
 
-// A Report is what came of a decision where rewards are hidden from the store's user. It is kept until
+// A Hidden is what came of a decision where rewards are hidden from the store's user. It is kept until
 // the decision is released, and goes with its segment.
-type Report struct {
+type Hidden struct {
 	Arm, Number int
 	Data        []byte // as the store's user writes it
 }
@@ -188,7 +188,7 @@ type Write struct {
 	Segments []Segment
 	Parts    []Part
 	Events   []Events // that are new
-	Reports  []Report // the first of a decision stays
+	Reports  []Hidden // the first of a decision stays
 	Units    []byte
 	Hours    []Hour
 	// Lines are the next of the transcript, the first of them number Number; the decisions of Taken

@@ -64,7 +64,7 @@ type all struct {
 	Stored map[int64]Stored
 	Lines  map[int64][]string
 	// by experiment and arm
-	Reports map[int64][2][]Report
+	Reports map[int64][2][]Hidden
 	Audit   []string
 }
 
@@ -89,7 +89,7 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	out := all{Stored: map[int64]Stored{}, Lines: map[int64][]string{}, Reports: map[int64][2][]Report{}}
+	out := all{Stored: map[int64]Stored{}, Lines: map[int64][]string{}, Reports: map[int64][2][]Hidden{}}
 	if out.Opened, err = s.Begin(ctx, "reader"); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func everything(t rapid.TB, open func(context.Context) (Store, error)) all {
 			}
 			out.Lines[r.ID] = append(out.Lines[r.ID], string(line))
 		}
-		var reports [2][]Report
+		var reports [2][]Hidden
 		for arm := range reports {
 			for r, err := range s.Reports(ctx, r.ID, arm, 1, 4) {
 				if err != nil {
@@ -188,7 +188,7 @@ func testModel(t *testing.T, empty func(*rapid.T) (func(context.Context) (Store,
 					w.Events = []Events{{n, blob.Draw(t, "events")}, {n + 1, blob.Draw(t, "events")}}
 				}
 				for n := range rapid.SampledFrom([]int{0, 2, 5}).Draw(t, "reports") {
-					w.Reports = append(w.Reports, Report{n % 2, n, blob.Draw(t, "report")})
+					w.Reports = append(w.Reports, Hidden{n % 2, n, blob.Draw(t, "report")})
 				}
 				if rapid.Bool().Draw(t, "units") {
 					w.Units = blob.Draw(t, "units")
@@ -514,7 +514,7 @@ func testOlderSchema(t *testing.T, open, read func(context.Context) (Store, erro
 		t.Errorf("who only reads opens an older version: %v", err)
 	}
 	s, now := begin(t, open)
-	w = Write{ID: 1, Events: []Events{{0, []byte("e")}}, Reports: []Report{{1, 2, []byte("r")}}}
+	w = Write{ID: 1, Events: []Events{{0, []byte("e")}}, Reports: []Hidden{{1, 2, []byte("r")}}}
 	if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
 		t.Fatal(err)
 	}
@@ -564,7 +564,7 @@ func TestManyReports(t *testing.T) {
 	const n = 3*reportsAtOnce + 1
 	w := Write{ID: 1, Record: &Record{Name: "a"}}
 	for i := range n {
-		w.Reports = append(w.Reports, Report{1, i * 7 % n, []byte{byte(i)}})
+		w.Reports = append(w.Reports, Hidden{1, i * 7 % n, []byte{byte(i)}})
 	}
 	if err := s.Commit(t.Context(), Commit{Writes: []Write{w}}); err != nil {
 		t.Fatal(err)

@@ -39,6 +39,10 @@
   const later = wait => { clearTimeout(timer); timer = setTimeout(check, wait); };
   form.addEventListener("input", event => { if (event.target.id === "text") been.add("text"); later(250); });
   form.addEventListener("focusout", event => { if (event.target.name) { been.add(event.target.name); later(0); } });
-  for (const field of form.elements) if (field.getAttribute("aria-invalid")) been.add(field.name);
-  if (!checked.firstElementChild) check();
+  // A field that was changed and left before this script was there has been in, too.
+  const changed = [...form.elements].filter(field => "defaultValue" in field && field.value !== field.defaultValue);
+  for (const field of form.elements) {
+    if (field.getAttribute("aria-invalid") || changed.includes(field) && field !== document.activeElement) been.add(field.name);
+  }
+  if (changed.length > 0 || !checked.firstElementChild) check();
 })();
