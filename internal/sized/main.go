@@ -142,7 +142,8 @@ func namesIn(d ast.Decl) (names []string) {
 // asks says whether a name asks, by what it uses too.
 func asks(uses map[string][]string, name string, seen map[string]bool) bool {
 	switch name {
-	case "testkit.Full", "testkit.Size", "testkit.Race", "testkit.OneGoroutine":
+	case "testkit.Full", "testkit.Size", "testkit.Race", "testkit.RacedBefore",
+		"testkit.OneGoroutine":
 		return true
 	}
 	if seen[name] {

@@ -27,3 +27,12 @@ func OneGoroutine(t testing.TB) {
 		t.Skip("one goroutine computes it, slowly under the race detector")
 	}
 }
+
+// RacedBefore skips a test under the race detector whose concurrency another one's of its package is, in fewer
+// runs. The full size has it.
+func RacedBefore(t testing.TB) {
+	if Race {
+		t.Helper()
+		t.Skip("another test of the package has its concurrency, in fewer runs")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/bound"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -45,6 +46,7 @@ func drawn(r *rand.Rand, p catalog.Param) float64 {
 // explicit bound that has a number. The settings are drawn with a fixed seed and so are the runs:
 // it passes always, or never. Bounds have slack by factors of two and more.
 func TestExplicitBoundsHoldForAdmissibleParameters(t *testing.T) {
+	testkit.RacedBefore(t)
 	seen, withheld, broken := map[string]int{}, 0, 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 21))

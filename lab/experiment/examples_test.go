@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/experiment"
 )
 
@@ -33,6 +34,7 @@ func examples(t *testing.T) []string {
 // Every example is valid as it stands, and runs when it is made small: the runs are what they were,
 // to the last bit. Logarithms are the architecture's, so that is held on one.
 func TestExamples(t *testing.T) {
+	testkit.RacedBefore(t)
 	var played strings.Builder
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"context"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"math"
 	"slices"
@@ -15,6 +16,7 @@ import (
 // independent runs elsewhere). Seeds are the files'. Differences may rise by five standard errors,
 // and prices be off by five, which by itself happens with probability below 10⁻⁶.
 func TestPriceFigures(t *testing.T) {
+	testkit.RacedBefore(t)
 	for _, c := range []struct {
 		file, horizon, runs string
 		// The end of the axis of differences, and the point of the figure that is nearest to it.

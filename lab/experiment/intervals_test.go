@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ budgets: [{epsilon: 0.5}, none]
 // What the intervals of runs were is in the results, the manifest, intervals.csv, and the report;
 // it is the same from shards and read from a directory; and it changes no other number.
 func TestIntervalsInResults(t *testing.T) {
+	testkit.RacedBefore(t)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	r := play(t, withIntervals, experiment.Options{Out: out})

@@ -2,6 +2,7 @@ package paper
 
 import (
 	"context"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"maps"
 	"math/rand/v2"
@@ -74,6 +75,7 @@ func tiny(t *testing.T, f Figure) *Evidence {
 // TestPlayedClaims plays every figure shortly, asks every claim, draws, and then asks the claims
 // again with results made up: each must be able to hold and to fail.
 func TestPlayedClaims(t *testing.T) {
+	testkit.RacedBefore(t)
 	if testing.Short() {
 		t.Skip("plays")
 	}

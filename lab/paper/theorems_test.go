@@ -136,6 +136,7 @@ var inventedNames = []string{
 // A twin with half the noise, or a quarter, is found out, by as many games as preset quick has; the
 // sound one is not. False alarms have probability 0.01 a policy.
 func TestBrokenTwinsOfElimination(t *testing.T) {
+	testkit.RacedBefore(t)
 	ctx, games := context.Background(), gamesOf(Quick)
 	elimination := func(policy string) func(audit.Fault) (foundEpsilon, error) {
 		return func(f audit.Fault) (foundEpsilon, error) {

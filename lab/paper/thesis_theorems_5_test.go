@@ -22,6 +22,7 @@ func TestPrivacyOfChapter5ComesOutEachWay(t *testing.T) {
 // Each policy's twin with too little noise is told by the same audit, and the policy itself is not:
 // each is a false alarm with probability at most 10⁻⁷.
 func TestTwinsOfChapter5AreTold(t *testing.T) {
+	testkit.RacedBefore(t)
 	if testing.Short() {
 		t.Skip("takes games")
 	}

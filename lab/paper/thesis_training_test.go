@@ -45,6 +45,7 @@ func small(all []training) []training {
 // Chapter 7 on files: what was played is in the title and the notes; images that are not the
 // published ones decide nothing; and what is kept of some data is not taken for others.
 func TestTracingOnFiles(t *testing.T) {
+	testkit.RacedBefore(t)
 	figure := thesis72()
 	plays := 0
 	figure.Real = func(dir string) (*Figure, error) {
