@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/live/decl"
-	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/play"
 )
 
@@ -90,30 +89,6 @@ func (c Change) done(x *Experiment) {
 	if c.in(x); x.ReportAfter >= x.Window {
 		x.ReportAfter = x.Window / 2
 	}
-}
-
-// mistaken says whether a program before gave the experiment up, at a start, for a report_after that had
-// followed the window, and whether it can go on without a promise that is broken. It cannot
-// where somebody was erased since: that she was there went with all units. Nor in a layer, whose
-// range was another's to take.
-func (x *served) mistaken(ctx context.Context, st store.Store, units [][]byte) (bool, error) {
-	if x.rec.State != Failed || !x.followed || x.decl.Layer.Name != "" ||
-		!strings.HasSuffix(x.rec.Reason, errDeclared.Error()) {
-		return false, nil
-	}
-	if len(units) > 0 {
-		return true, nil
-	}
-	for text, err := range st.Audit(ctx, 0) {
-		var did Entry
-		if err == nil {
-			err = json.Unmarshal(text, &did)
-		}
-		if err != nil || did.Did == "erase" && did.Experiment == x.decl.Name {
-			return false, err
-		}
-	}
-	return true, nil
 }
 
 // Change changes the terms of an experiment that is a draft, runs or is paused: all that c says, or

@@ -234,7 +234,6 @@ type gathers struct {
 	came      []store.Hidden // since the last commit
 	unsure    bool           // it was restored, and no batch has closed since
 	asked     []CohortNote   // sums that may be known
-	followed  bool           // a program before had report_after follow the window, see done
 }
 
 // wrote is what was last written of an arm.

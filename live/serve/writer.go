@@ -468,8 +468,6 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 var errOlder = errors.New("the store has gone back to an older state: what was assigned and " +
 	"released since is not known, so that going on would release rewards twice")
 
-var errDeclared = errors.New("what was declared, and changed, is not the experiment's")
-
 // restore reads an experiment. One that does not fit what is stored of it has failed; an error is
 // the store's.
 func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, older bool) (*served, error) {
@@ -511,18 +509,6 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if broken != nil { // nothing can be added to it
 		x.tip = ""
 		e.cfg.Log.Error("serve: a transcript is damaged", "experiment", in.Name, "error", broken)
-	}
-	if broken == nil && !e.cfg.ReadOnly {
-		again, err := x.mistaken(ctx, st, stored.Units)
-		if err != nil {
-			return nil, err
-		}
-		if again {
-			x.rec.State, x.rec.Reason = Paused, ""
-			x.todo |= theRecord
-			e.cfg.Log.Info("serve: an experiment that a program before gave up for nothing is paused, and can be "+
-				"resumed", "experiment", in.Name)
-		}
 	}
 	switch x.rec.State {
 	case Running, Paused:
@@ -572,9 +558,7 @@ func (x *served) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 		case err != nil:
 			return err
 		case e.header != nil:
-			if declared, err = x.declared(*e.header); err == nil {
-				x.followed = declared.ReportAfter != x.decl.ReportAfter && x.decl.ReportAfter == x.decl.Window/2
-			}
+			declared, err = x.declared(*e.header)
 		case e.ending != nil:
 		case e.cohort != nil:
 			err = x.charge(*e.cohort)
@@ -604,7 +588,7 @@ func (x *served) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 	case err != nil:
 		return wrong(err)
 	case !same:
-		return wrong(errDeclared)
+		return wrong(errors.New("what was declared, and changed, is not the experiment's"))
 	case wrongPlan != nil:
 		return wrong(wrongPlan)
 	case out.Tip != x.tip:
