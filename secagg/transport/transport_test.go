@@ -928,7 +928,7 @@ func TestBadServers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 3, secagg.SemiHonest)
-			w.timeout, w.wait = 200*time.Millisecond, 200*time.Millisecond
+			w.timeout, w.wait = 3*time.Second, 3*time.Second // room for a handshake, on a busy machine too
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
