@@ -11,7 +11,7 @@ HOT_PACKAGES = ./sim ./policy/identify ./release ./privacy ./noise ./bandit ./in
 explorer:
 	go run ./lab/explore/make out/explorer
 
-.PHONY: check test bench benchdiff cover mutate guard
+.PHONY: check test bench benchdiff cover mutate guard simulate
 check:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt would change: $$unformatted" >&2; exit 1; }
 	go vet ./...
@@ -61,6 +61,12 @@ guard:
 	@-go test ./live/internal/guard -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/is
 	@git worktree remove --force out/guard/tree
 	diff -ru out/guard/was out/guard/is
+
+# Worlds of the simulated service until there were so many decisions (10^9 take a night): make simulate
+# DECISIONS=1000000 FROM=43 goes on from world 43, which a failure names.
+DECISIONS = 1000000000
+simulate:
+	go test ./live/internal/guard -run 'TestSimulate$$' -count 1 -timeout 100h -v -simulate.from $(or $(FROM),0) -simulate.decisions $(DECISIONS)
 
 # Mutation testing, by hand, since it takes up to an hour: make mutate PKG=privacy (or noise, release,
 # secagg, trial/stopping, internal/divergence, internal/stats). It ends with an error if a mutant lives that

@@ -3,12 +3,15 @@ package guard
 import (
 	"cmp"
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"maps"
 	"math"
+	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,6 +25,12 @@ import (
 type process struct {
 	e    *serve.Engine
 	dead atomic.Bool
+	cut  atomic.Bool // it does not reach its disk
+	// of a simulation
+	name    string
+	ahead   atomic.Int64 // of the others' clocks, in milliseconds
+	built   int          // curators, since it has begun
+	answers http.Handler
 }
 
 // A disk is what all processes of a trace write to, in memory. It can fail, or take the process with it.
@@ -43,6 +52,15 @@ type disk struct {
 	left    int    // commits until what follows happens, if it is not 0
 	how     string // lost or written: the process dies; refused or unsure: it lives
 	fired   bool
+
+	// of a simulation
+	slow    atomic.Int64                     // how long the next commit takes, in nanoseconds
+	latest  atomic.Pointer[process]          // who has begun last
+	started func(p *process, o store.Opened) // is told of who begins
+	watch   func(p *process, c store.Commit) // is told of what is durable
+	older   bool                             // the disk has gone back, and nobody has begun since
+	log     []store.Commit                   // all of them, where it may go back
+	logs    bool
 }
 
 func newDisk() *disk {
@@ -50,10 +68,35 @@ func newDisk() *disk {
 		keys: map[int64]store.Record{}, loose: map[int64]bool{}}
 }
 
+// newMemory has the same secret each time, so that one can be made again from what was written to another.
+func newMemory() *store.Memory {
+	before := crand.Reader
+	crand.Reader = rand.NewChaCha8([32]byte{3})
+	defer func() { crand.Reader = before }()
+	return store.NewMemory()
+}
+
+// goBack loses the last commits, which were acknowledged: the disk has lied, or a backup was put in its place.
+// Whoever begins next is told so, as the stores tell it by what they keep beside.
+func (d *disk) goBack(ctx context.Context, n int) error {
+	d.log = d.log[:max(0, len(d.log)-n)]
+	d.mem, d.older = newMemory(), true
+	s, err := d.mem.Open(ctx)
+	if err == nil {
+		_, err = s.Begin(ctx, "a backup")
+	}
+	for _, c := range d.log {
+		if err == nil {
+			err = s.Commit(ctx, c)
+		}
+	}
+	return err
+}
+
 // opener opens the disk for a process.
 func (d *disk) opener(p *process) func(context.Context) (store.Store, error) {
 	return func(ctx context.Context) (store.Store, error) {
-		if p.dead.Load() {
+		if p.dead.Load() || p.cut.Load() {
 			return nil, errDisk
 		}
 		s, err := d.mem.Open(ctx)
@@ -74,16 +117,30 @@ type connection struct {
 }
 
 func (c *connection) gone() error {
-	if c.p.dead.Load() {
+	switch {
+	case c.p.dead.Load():
 		return fmt.Errorf("dead: %w", store.ErrFenced)
+	case c.p.cut.Load():
+		return errDisk
 	}
 	return nil
 }
 
 func (c *connection) Begin(ctx context.Context, holder string) (store.Opened, error) {
+	if err := c.gone(); err != nil {
+		return store.Opened{}, err
+	}
 	c.d.begun()
 	c.d.begins.Add(1)
-	return c.Store.Begin(ctx, holder)
+	o, err := c.Store.Begin(ctx, holder)
+	if err == nil {
+		o.Older, c.d.older = c.d.older, false
+		c.d.latest.Store(c.p)
+		if c.d.started != nil {
+			c.d.started(c.p, o)
+		}
+	}
+	return o, err
 }
 
 func (c *connection) Held(ctx context.Context) error {
@@ -95,6 +152,9 @@ func (c *connection) Held(ctx context.Context) error {
 
 func (c *connection) Commit(ctx context.Context, w store.Commit) error {
 	d := c.d
+	if slow := time.Duration(d.slow.Swap(0)); slow > 0 {
+		time.Sleep(slow)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := c.gone(); err != nil {
@@ -117,6 +177,12 @@ func (c *connection) Commit(ctx context.Context, w store.Commit) error {
 		return err
 	}
 	d.note(w)
+	if d.logs {
+		d.log = append(d.log, w)
+	}
+	if d.watch != nil {
+		d.watch(c.p, w)
+	}
 	switch how {
 	case "written":
 		c.p.dead.Store(true)
@@ -158,7 +224,7 @@ func (d *disk) note(c store.Commit) {
 type sharing struct{ *connection }
 
 func (s *sharing) Look(context.Context) (store.Writer, error) {
-	if s.p.dead.Load() {
+	if s.p.dead.Load() || s.p.cut.Load() {
 		return store.Writer{}, errDisk
 	}
 	d := s.d
@@ -172,6 +238,9 @@ func (s *sharing) Claim(ctx context.Context, after store.Writer, holder, address
 	d := s.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if s.p.cut.Load() {
+		return store.Opened{}, errDisk
+	}
 	if s.p.dead.Load() || after.Term != d.term {
 		return store.Opened{}, fmt.Errorf("another: %w", store.ErrFenced)
 	}

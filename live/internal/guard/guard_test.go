@@ -49,7 +49,7 @@ func digest(t *testing.T, seed uint64) string {
 		defer b.Flush()
 		out = io.MultiWriter(h, b)
 	}
-	play(t, seed, out)
+	playTrace(t, seed, out)
 	return fmt.Sprintf("%d %s %x", seed, kindOf(seed), h.Sum(nil)[:16])
 }
 

@@ -122,8 +122,8 @@ func (n *nobody) Accept() (net.Conn, error) { <-n.done; return nil, net.ErrClose
 func (n *nobody) Close() error              { n.once.Do(func() { close(n.done) }); return nil }
 func (n *nobody) Addr() net.Addr            { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// play plays the trace of a seed, and writes what is answered and stored.
-func play(t *testing.T, seed uint64, out io.Writer) {
+// playTrace plays the trace of a seed, and writes what is answered and stored.
+func playTrace(t *testing.T, seed uint64, out io.Writer) {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, seed)
 	random := &entropy{src: rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), 7})}

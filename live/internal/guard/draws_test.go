@@ -1,0 +1,151 @@
+package guard
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// A draw is one sum that a curator let out, with its noise.
+type draw struct {
+	n         int
+	steps     []int64 // one of an arm, as many as there are coordinates of a vector
+	mechanism privacy.Mechanism
+	shown     bool
+}
+
+// draws are all of a world, by what was released. Where they are blind, nothing of a reward is in it.
+type draws struct {
+	mu    sync.Mutex
+	of    map[float64][]*draw
+	blind bool
+}
+
+// add notes what was released, of which the first number tells it from others.
+func (s *draws) add(value float64, d draw) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of[value] = append(s.of[value], &d)
+}
+
+// show is the draw of a number that is shown; nil if none was drawn, or it was shown before.
+func (s *draws) show(value float64) *draw {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.of[value] {
+		if !d.shown {
+			d.shown = true
+			return d
+		}
+	}
+	return nil
+}
+
+// A seen curator is that of people's rewards, of a metric, or of a rule, and notes what it lets out.
+type seen struct {
+	release.StepCurator
+	draws     *draws
+	mechanism privacy.Mechanism
+	steps     []int64
+}
+
+// curator builds one.
+func (s *draws) curator(c release.Config) (release.Curator, error) {
+	real, err := release.Real(c)
+	if err != nil {
+		return nil, err
+	}
+	return &seen{real.(release.StepCurator), s, c.Mechanism, make([]int64, c.Arms)}, nil
+}
+
+func (c *seen) AddSteps(arm, n int, steps int64) error {
+	c.steps[arm] += steps
+	if c.draws.blind {
+		steps = 0
+	}
+	return c.StepCurator.AddSteps(arm, n, steps)
+}
+
+func (c *seen) Release(arms []int) (privacy.Released, error) {
+	out, err := c.StepCurator.Release(arms)
+	for i, a := range arms {
+		if err == nil {
+			c.draws.add(out.Sum(i), draw{n: out.N(i), steps: []int64{c.steps[a]}, mechanism: c.mechanism})
+		}
+		c.steps[a] = 0
+	}
+	return out, err
+}
+
+// A seenVectors curator is one of vectors.
+type seenVectors struct {
+	release.StepFeatureCurator
+	draws     *draws
+	mechanism privacy.Mechanism
+	n         int
+	sums      []int64
+}
+
+// A blindKept curator is one of running products, whose noise is kept from release to release, and is not
+// taken off.
+type blindKept struct{ release.KeptCurator }
+
+func (c blindKept) AddSteps(slot, n int, sums []int64) error {
+	return c.KeptCurator.(release.StepFeatureCurator).AddSteps(slot, n, make([]int64, len(sums)))
+}
+
+// vectors builds one.
+func (s *draws) vectors(c release.FeatureConfig) (release.FeatureCurator, error) {
+	real, err := release.RealFeatures(c)
+	if kept, ok := real.(release.KeptCurator); ok && s.blind && err == nil {
+		return blindKept{kept}, nil
+	}
+	if _, ok := c.Mechanism.(privacy.VectorGaussian); !ok || err != nil {
+		return real, err
+	}
+	return &seenVectors{real.(release.StepFeatureCurator), s, c.Mechanism, 0, make([]int64, c.Dim)}, nil
+}
+
+func (c *seenVectors) AddSteps(slot, n int, sums []int64) error {
+	c.n += n
+	for i, x := range sums {
+		c.sums[i] += x
+	}
+	if c.draws.blind {
+		sums = make([]int64, len(sums))
+	}
+	return c.StepFeatureCurator.AddSteps(slot, n, sums)
+}
+
+func (c *seenVectors) Release(slot int) (privacy.ReleasedVector, error) {
+	out, err := c.StepFeatureCurator.Release(slot)
+	if err == nil {
+		c.draws.add(out.At(0), draw{n: c.n, steps: c.sums, mechanism: c.mechanism})
+	}
+	c.n, c.sums = 0, make([]int64, len(c.sums))
+	return out, err
+}
+
+// A shown line is what a line of a transcript says of what was released.
+type shown struct {
+	At    string
+	Plays []struct {
+		Arm     int
+		Release bool
+	}
+	N       *int
+	Off     *int
+	Gone    int // decisions that were taken off with their arm
+	End     *string
+	Release *released
+	Metrics []released
+	Rules   []struct{ Release released }
+}
+
+type released struct {
+	N      json.RawMessage // one, or one of each arm
+	Sum    []float64
+	Vector []float64
+}

@@ -1,0 +1,566 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/store"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/release"
+)
+
+// An invariant is what holds of the service whatever happens to it. docs/operations.md has the same sentences.
+type invariant string
+
+const (
+	counts     invariant = "What was acknowledged counts, once."
+	twice      invariant = "Nothing counts twice."
+	stays      invariant = "A line of a transcript never changes."
+	once       invariant = "A slot's noise is drawn once."
+	inTime     invariant = "A reward is taken until its deadline, and not after it."
+	blind      invariant = "No release's time moves with a reward."
+	superseded invariant = "A superseded process answers nothing that counts."
+	stayVoid   invariant = "A void decision stays void."
+	budgets    invariant = "No budget is passed."
+	replays    invariant = "A replay gives the same state."
+	bounded    invariant = "What was released is gone from the store, so that memory is bounded."
+	announced  invariant = "Whatever was destroyed was announced."
+	goesOn     invariant = "When a fault is over, the service goes on."
+)
+
+var invariants = []invariant{counts, twice, stays, once, inTime, blind, superseded, stayVoid, budgets, replays,
+	bounded, announced, goesOn}
+
+// A violation is what breaks one.
+type violation struct {
+	of   invariant
+	what string
+}
+
+func (v *violation) Error() string { return fmt.Sprintf("%s %s", v.of, v.what) }
+
+func broken(of invariant, format string, args ...any) *violation {
+	return &violation{of, fmt.Sprintf(format, args...)}
+}
+
+// A key names a decision for ever: its number may be another's in another epoch.
+type key struct {
+	arm, number int32
+	epoch       uint64
+}
+
+// read is what a token says of its decision. That of an offer does not have the decision's number.
+func read(token string) (k key, deadline int64, offer bool) {
+	b, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(b) < 43 {
+		return key{}, 0, false
+	}
+	low := func(b []byte) (x int64) {
+		for _, c := range b {
+			x = x<<8 | int64(c)
+		}
+		return x
+	}
+	return key{int32(binary.BigEndian.Uint16(b[8:])), int32(low(b[10:15])), binary.BigEndian.Uint64(b)},
+		low(b[15:21]), len(b) > 43
+}
+
+// What is known of something that was sent.
+type known uint8
+
+const (
+	unsent known = iota
+	unsure       // it is on its way, or its answer was lost
+	acked
+)
+
+// held is what is known of a decision, by whoever was given it.
+type held struct {
+	index             int32 // its place among all: its reward follows from it
+	unit              int32
+	deadline          int64
+	vector            []float64 // with contexts
+	reward, gone      known
+	late, wasVoid, by bool // by a process that was superseded
+}
+
+// A book is what is known of an experiment from outside and from what is durable.
+type book struct {
+	id            int64
+	x             *serve.Experiment
+	mapper        *feature.Mapper
+	clips         []release.Clip // of rewards, then of each metric
+	missing       []int64
+	each          privacy.Budget
+	most          int // assignments of a unit
+	exact         bool
+	of            map[key]*held
+	runs          [][]play.Run
+	heads, issued []int
+	next          int // of contexts, the number of the decision after the last
+	off           map[int]bool
+	lines         [][]byte
+	seen          int           // lines that were shown
+	counted       map[int32]int // of a unit
+	state         serve.State
+	reason        string
+	ended, over   bool // its last line is written; nothing counts any more
+}
+
+func newBook(x *serve.Experiment) (*book, error) {
+	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, counted: map[int32]int{},
+		most: x.Assignments(), exact: x.Exposure != decl.ExposeActivate && x.Trust == ""}
+	if x.Contextual != nil {
+		b.exact = !x.Contextual.Joint()
+		var err error
+		if b.mapper, err = x.Mapper(); err != nil {
+			return nil, err
+		}
+	}
+	arms := max(1, len(x.Arms))
+	b.runs, b.heads, b.issued = make([][]play.Run, arms), make([]int, arms), make([]int, arms)
+	var err error
+	if b.each, err = x.EachAssignment(); err != nil {
+		return nil, err
+	}
+	add := func(lo, hi, missing float64) error {
+		c, err := release.NewClip(lo, hi)
+		b.clips, b.missing = append(b.clips, c), append(b.missing, c.Steps(missing))
+		return err
+	}
+	if err := add(x.Lo, x.Hi, x.Default); err != nil {
+		return nil, err
+	}
+	metrics, err := x.PlayMetrics()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range metrics {
+		if err := add(m.Lo, m.Hi, m.Default); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// epoch is that of the decision which has a number for good; 0 if none has.
+func epoch(runs []play.Run, number int) (out uint64, from int) {
+	from = -1
+	for _, r := range runs {
+		if r.From <= number && r.From >= from {
+			out, from = binary.BigEndian.Uint64(r.Epoch[:]), r.From
+		}
+	}
+	return out, from
+}
+
+// durable says that a decision is one that has its number for good.
+func (b *book) durable(k key) bool {
+	e, _ := epoch(b.runs[k.arm], int(k.number))
+	return e == k.epoch && int(k.number) < b.issued[k.arm]
+}
+
+// write holds what has become durable of the experiment against what is known.
+func (w *world) write(b *book, c store.Write) error {
+	if c.Record != nil {
+		var r struct {
+			State  serve.State
+			Reason string
+		}
+		if err := json.Unmarshal(c.Record.Data, &r); err != nil {
+			return err
+		}
+		b.state, b.reason = r.State, r.Reason
+		if b.over = r.State != serve.Draft && r.State != serve.Running && r.State != serve.Paused; r.State ==
+			serve.Failed && !w.wentBack {
+			return broken(goesOn, "%s has failed: %s", b.x.Name, r.Reason)
+		}
+	}
+	var runs [][]play.Run
+	for a := range b.runs {
+		runs = append(runs, slices.Clone(b.runs[a]))
+	}
+	for _, a := range c.Arms {
+		runs[a.Arm] = append(runs[a.Arm], a.Runs...)
+	}
+	if len(c.Lines) > 0 && c.Number != len(b.lines) {
+		return broken(stays, "line %d of %s is written, after line %d", c.Number, b.x.Name, len(b.lines)-1)
+	}
+	rows := c.Taken
+	for _, text := range c.Lines {
+		b.lines = append(b.lines, text)
+		var line shown
+		if err := json.Unmarshal(text, &line); err != nil {
+			return err
+		}
+		b.ended = b.ended || line.End != nil
+		if line.Off != nil {
+			b.off[*line.Off] = true
+			b.heads[*line.Off] = -1
+			if len(rows) > 0 && rows[0].Arm == *line.Off {
+				if n := rows[0].End - rows[0].Start; n != line.Gone {
+					return broken(announced, "%d decisions of arm %d of %s are destroyed, and the line says %d", n, *line.Off,
+						b.x.Name, line.Gone)
+				}
+				rows = rows[1:]
+			}
+		}
+		if line.Release == nil || string(line.Release.N) == "" {
+			continue
+		}
+		k := 1
+		if line.N == nil {
+			k = len(line.Release.Sum)
+		}
+		if len(rows) < k {
+			return broken(counts, "line %d of %s releases %d rows, and %d were taken", len(b.lines)-1, b.x.Name, k,
+				len(rows))
+		}
+		if err := w.released(b, &line, rows[:k], runs); err != nil {
+			return err
+		}
+		rows = rows[k:]
+	}
+	if len(rows) > 0 {
+		return broken(announced, "%v of %s were taken, and no line says so", rows, b.x.Name)
+	}
+	if c.DropSums && !b.ended && b.state != serve.Failed {
+		return broken(announced, "all rewards of %s that were not released are destroyed, and no line says so",
+			b.x.Name)
+	}
+	for _, a := range c.Arms {
+		if h := b.heads[a.Arm]; a.Head != h && !b.over && (h >= 0 || a.Head > a.Issued) {
+			return broken(announced, "arm %d of %s begins at %d, and %d were released", a.Arm, b.x.Name, a.Head, h)
+		}
+		b.runs[a.Arm], b.issued[a.Arm] = slices.Clone(a.Runs), a.Issued
+	}
+	return nil
+}
+
+// released holds a line and the rows of decisions that it took against what is known of each decision.
+func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.Run) error {
+	name := func(i int) string { return fmt.Sprintf("%s, line %d, arm %d", b.x.Name, len(b.lines)-1, rows[i].Arm) }
+	var ns []int
+	if err := json.Unmarshal(line.Release.N, &ns); err != nil {
+		ns = []int{0}
+		if err := json.Unmarshal(line.Release.N, &ns[0]); err != nil {
+			return err
+		}
+	}
+	for i, row := range rows {
+		if row.Start != b.heads[row.Arm] {
+			return broken(twice, "%s: decisions %d to %d, and those below %d were released before", name(i),
+				row.Start, row.End, b.heads[row.Arm])
+		}
+		b.heads[row.Arm] = row.End
+		var want sums
+		want.begin(len(b.clips))
+		for n := row.Start; n < row.End; n++ {
+			e, _ := epoch(runs[row.Arm], n)
+			k := key{int32(row.Arm), int32(n), e}
+			h := b.of[k]
+			if h == nil {
+				h = &held{}
+			}
+			if h.by {
+				return broken(superseded, "%s: decision %d", name(i), n)
+			}
+			if at := w.clock(w.disk.latest.Load()); !w.jumped && at < h.deadline {
+				return broken(inTime, "%s: decision %d is released %d ms before its deadline", name(i), n, h.deadline-at)
+			}
+			if h.wasVoid {
+				return broken(stayVoid, "%s: decision %d", name(i), n)
+			}
+			if h.unit > 0 && h.gone == unsent {
+				if b.counted[h.unit]++; b.counted[h.unit] > b.most {
+					return broken(budgets, "%s: unit %d counts %d times", name(i), h.unit, b.counted[h.unit])
+				}
+			}
+			want.add(b, h, w.values(b, h))
+			delete(b.of, k)
+		}
+		if !b.exact {
+			continue
+		}
+		if err := w.sum(b, line, i, ns[i], &want, name(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum holds what was released of a row against what must be in it.
+func (w *world) sum(b *book, line *shown, i, n int, want *sums, name string) error {
+	first := 0.0
+	if len(line.Release.Vector) > 0 {
+		first = line.Release.Vector[0]
+	} else {
+		first = line.Release.Sum[i]
+	}
+	check := func(value float64, what string, lo, hi int64, vector bool) error {
+		d := w.draws.show(value)
+		switch {
+		case d == nil:
+			return broken(once, "%s: no curator has drawn its %s, or it was released before", name, what)
+		case d.n != n || n < want.least || n > want.most:
+			return broken(counts, "%s: it says %d decisions, the curator had %d, and there are %d to %d", name, n, d.n,
+				want.least, want.most)
+		}
+		got := d.steps[0]
+		lo, hi = min(lo, int64(n)<<20), min(hi, int64(n)<<20)
+		if vector {
+			return w.vector(d, n, want, name)
+		}
+		switch {
+		case got > hi:
+			return broken(twice, "%s: %d steps of its %s, there are %d at most", name, got, what, hi)
+		case got < lo:
+			return broken(counts, "%s: %d steps of its %s, there are %d at least", name, got, what, lo)
+		}
+		if what == "rewards" && !d.mechanism.Loss().Within(b.each) {
+			return broken(budgets, "%s: %v for a budget of %v", name, d.mechanism, b.each)
+		}
+		return nil
+	}
+	if err := check(first, "rewards", want.lo[0], want.hi[0], len(line.Release.Vector) > 0); err != nil {
+		return err
+	}
+	for m := range line.Metrics {
+		if err := check(line.Metrics[m].Sum[i], "metrics", want.lo[m+1], want.hi[m+1], false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vector holds the sum of vectors times rewards that was released against what must be in it.
+func (w *world) vector(d *draw, n int, want *sums, name string) error {
+	room := 2 * float64(n) // what is rounded
+	for i, got := range d.steps {
+		switch x := float64(got); {
+		case want.strange:
+		case x < want.from[i]-room || x > want.to[i]+room:
+			return broken(counts, "%s: %d steps of coordinate %d of its vectors, there are %.0f to %.0f", name, got, i,
+				want.from[i], want.to[i])
+		}
+	}
+	return nil
+}
+
+// sums are what a release must be of: so many decisions, and between two sums of each number.
+type sums struct {
+	least, most int
+	lo, hi      []int64
+	// with contexts, of each coordinate of vectors times rewards from −1 to 1; strange if there are vectors that
+	// nobody was told of
+	from, to []float64
+	strange  bool
+}
+
+// weigh adds a decision's vector times its reward, which lies between two numbers of steps.
+func (s *sums) weigh(h *held, lo, hi int64) {
+	if s.strange = s.strange || h.vector == nil; s.strange {
+		return
+	}
+	if s.from == nil {
+		s.from, s.to = make([]float64, len(h.vector)), make([]float64, len(h.vector))
+	}
+	for i, x := range h.vector {
+		a, b := x*float64(2*lo-1<<20), x*float64(2*hi-1<<20)
+		s.from[i], s.to[i] = s.from[i]+min(a, b), s.to[i]+max(a, b)
+	}
+}
+
+func (s *sums) begin(k int) { s.lo, s.hi = make([]int64, k), make([]int64, k) }
+
+func (s *sums) add(b *book, h *held, values []int64) {
+	drop := b.x.Missing == decl.MissingDrop
+	least, most := 1, 1
+	if h.gone == acked || drop && h.reward == unsent {
+		least = 0
+	}
+	if h.gone == unsure || drop && h.reward == unsure {
+		least = 0
+	}
+	if h.gone == acked || drop && h.reward == unsent {
+		most = 0
+	}
+	s.least, s.most = s.least+least, s.most+most
+	for i, missing := range b.missing {
+		lo, hi := missing, missing
+		if drop {
+			lo, hi = 0, 0
+		}
+		switch h.reward {
+		case acked:
+			lo, hi = values[i], values[i]
+		case unsure:
+			lo, hi = min(lo, values[i]), max(hi, values[i])
+		}
+		if h.gone != unsent { // what came before stays, and is cut
+			lo = 0
+			if h.reward == unsent && h.gone == acked {
+				hi = 0
+			}
+		}
+		s.lo[i], s.hi[i] = s.lo[i]+lo, s.hi[i]+hi
+		if b.x.Contextual != nil {
+			s.weigh(h, lo, hi)
+		}
+	}
+}
+
+// values are the steps of what is reported of a decision.
+func (w *world) values(b *book, h *held) []int64 {
+	reward, metrics := w.report(b, h.index)
+	out := []int64{b.clips[0].Steps(reward)}
+	for i, m := range b.x.Metrics {
+		v, ok := metrics[m.Name]
+		if !ok {
+			out = append(out, b.missing[i+1])
+		} else {
+			out = append(out, b.clips[i+1].Steps(v))
+		}
+	}
+	return out
+}
+
+// answered holds an answer to a report against what is known. The time is that at which it was asked.
+func (w *world) answered(b *book, k key, h *held, at, deadline int64, s serve.Status, by *process) error {
+	name := fmt.Sprintf("%s: decision %d of arm %d", b.x.Name, k.number, k.arm)
+	plain := !b.over && !b.off[int(k.arm)] && !w.jumped && !w.wentBack
+	switch s {
+	case serve.Accepted:
+		switch {
+		case h.wasVoid:
+			return broken(stayVoid, "%s was void, and a reward of it is accepted", name)
+		case h.by || by != w.disk.latest.Load():
+			return broken(superseded, "%s: a process that was superseded accepts its reward", name)
+		case !w.jumped && at >= deadline+w.rounding():
+			return broken(inTime, "%s: a reward %d ms after its deadline is accepted", name, at-deadline)
+		}
+	case serve.Late:
+		if h.late = true; plain && w.clock(by) < deadline && b.exact { // it may have been on its way
+			return broken(inTime, "%s: a reward %d ms before its deadline is late", name, deadline-w.clock(by))
+		}
+	case serve.Void:
+		if plain && b.durable(k) && b.exact && !h.by && by == w.disk.latest.Load() {
+			return broken(counts, "%s is durable, and void", name)
+		}
+		if !b.over && !b.off[int(k.arm)] && b.x.Exposure != decl.ExposeActivate { // an offer may be met later
+			h.wasVoid = true
+		}
+	}
+	return nil
+}
+
+// rounding is how far behind a clock of its own a process is, in milliseconds: both are cut to whole ones.
+func (w *world) rounding() int64 {
+	if w.slept {
+		return 1
+	}
+	return 0
+}
+
+// look holds what a process shows of an experiment against what is durable.
+func (w *world) look(b *book) error {
+	ctx, e := w.t.Context(), w.p.e
+	info, err := e.Get(ctx, b.x.Name)
+	if err != nil {
+		return nil // it says that it cannot be seen now
+	}
+	lines, err := e.Transcript(ctx, b.x.Name)
+	if err != nil {
+		return nil
+	}
+	var all []byte
+	n := 0
+	for line, err := range lines {
+		if err != nil {
+			return nil
+		}
+		line = append(bytes.TrimSuffix(line, []byte("\n")), '\n')
+		if n >= len(b.lines) || !bytes.Equal(bytes.TrimSuffix(b.lines[n], []byte("\n")), line[:len(line)-1]) {
+			return broken(stays, "%s: line %d is shown, and another is durable", b.x.Name, n)
+		}
+		w.tell(line)
+		all = append(all, line...)
+		n++
+	}
+	if n < b.seen && !w.wentBack {
+		return broken(stays, "%s: %d lines are shown, %d were before", b.x.Name, n, b.seen)
+	}
+	b.seen = n
+	if s, c := info.Spent, info.Cap; s.Pure() > c.Pure()*(1+1e-9) && s.ZCDP() > c.ZCDP()*(1+1e-9) {
+		return broken(budgets, "%s: %v was spent of %v", b.x.Name, info.Spent, info.Cap)
+	}
+	if n == 0 || n > 400 && w.IntN(4) > 0 {
+		return nil
+	}
+	r, err := serve.Replay(bytes.NewReader(all), catalogOf())
+	switch {
+	case errors.Is(err, serve.ErrSealed): // it tosses coins, whose seed is told at its end
+		return nil
+	case err != nil:
+		return broken(replays, "%s: %v", b.x.Name, err)
+	case r.Tip != info.Tip || r.Lines != info.Lines || r.Batches != info.Batches:
+		return broken(replays, "%s: %d lines, %d batches are replayed, %d and %d are shown", b.x.Name, r.Lines,
+			r.Batches, info.Lines, info.Batches)
+	case n == len(b.lines) && r.Spent.String() != info.Spent.String(): // else one is to be shown at the next tick
+		return broken(replays, "%s: %v was spent by its lines, %v by what is shown", b.x.Name, r.Spent, info.Spent)
+	}
+	for a, arm := range r.Arms {
+		if got := info.Arms[a]; got.Released != arm.Released || got.Sum != arm.Sum || n == len(b.lines) && got.Off != arm.Off {
+			return broken(replays, "%s: arm %d is replayed as %+v, and shown as %+v", b.x.Name, a, arm, got)
+		}
+	}
+	return nil
+}
+
+// rows holds what is stored against what must be: the queues, and nothing of what was released.
+func (w *world) rows(b *book) error {
+	s, err := w.disk.mem.Open(w.t.Context())
+	if err != nil {
+		return err
+	}
+	in, err := s.Load(w.t.Context(), b.id)
+	if err != nil || b.over {
+		return err
+	}
+	width := map[int]int{}
+	for _, g := range in.Segments {
+		if g.Start < in.Arms[g.Arm].Head || g.Start >= in.Arms[g.Arm].Issued {
+			return broken(bounded, "%s: the store has decisions %d to %d of arm %d, whose queue is from %d to %d",
+				b.x.Name, g.Start, g.End, g.Arm, in.Arms[g.Arm].Head, in.Arms[g.Arm].Issued)
+		}
+		width[g.Arm]++
+	}
+	for _, p := range in.Parts {
+		if p.Start < in.Arms[p.Arm].Head || p.Number > 64 {
+			return broken(bounded, "%s: the store has part %d of decisions from %d on of arm %d", b.x.Name, p.Number,
+				p.Start, p.Arm)
+		}
+	}
+	for _, e := range in.Events {
+		if e.Start < in.Arms[0].Head {
+			return broken(bounded, "%s: the store has vectors from %d on, and %d were released", b.x.Name, e.Start,
+				in.Arms[0].Head)
+		}
+	}
+	for a := range in.Arms {
+		for r, err := range s.Reports(w.t.Context(), b.id, a, 0, in.Arms[a].Head) {
+			return broken(bounded, "%s: the store has a report of decision %d of arm %d, which was released: %v",
+				b.x.Name, r.Number, r.Arm, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/sotto-dp/sotto/client"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/api"
+)
+
+// A network carries what clients ask to the process that answers, and lies: it is slow, loses questions and
+// answers, and delivers a question twice.
+type network struct {
+	w      *world
+	client *client.Client
+}
+
+var errNetwork = errors.New("the connection is lost")
+
+// dial has a client with a key.
+func (w *world) dial() error {
+	secret, _, err := w.p.e.NewKey(w.t.Context(), "people", serve.ScopeDecide|serve.ScopeReward)
+	if err != nil {
+		return err
+	}
+	w.net = &network{w: w}
+	w.net.client, err = client.New("http://sotto.test", secret, client.HTTPClient(&http.Client{Transport: w.net,
+		Timeout: 15 * time.Second}))
+	return err
+}
+
+// RoundTrip carries one question, and perhaps its answer.
+func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := n.w
+	w.count.requests++
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	how := w.IntN(20)
+	if how < 4 {
+		time.Sleep(time.Duration(1+w.IntN(2_000_000)) * time.Microsecond)
+	}
+	if how == 4 {
+		return nil, errNetwork
+	}
+	answer := n.carry(r, body)
+	switch how {
+	case 5:
+		answer = n.carry(r, body)
+	case 6:
+		return nil, errNetwork
+	}
+	return answer, nil
+}
+
+// carry has a process answer.
+func (n *network) carry(r *http.Request, body []byte) *http.Response {
+	p := n.w.p
+	if p.answers == nil {
+		p.answers = api.Handler(api.Config{Engine: p.e, NewUnits: math.Inf(1)})
+	}
+	again := r.Clone(r.Context())
+	again.Body, again.RequestURI, again.RemoteAddr = io.NopCloser(bytes.NewReader(body)), r.URL.RequestURI(), "127.0.0.1:1"
+	rec := httptest.NewRecorder()
+	p.answers.ServeHTTP(rec, again)
+	return rec.Result()
+}
+
+// asks asks for an arm, over the network where there is one.
+func (w *world) asks(b *book, unit string) (token string, arm int, why serve.Reason, ticket []byte, err error) {
+	if w.net == nil || b.x.Trust != "" {
+		d, err := w.p.e.DecideFor(w.t.Context(), b.x.Name, serve.Ask{Unit: unit, Context: w.about()})
+		if d.Report != nil {
+			ticket = d.Report.Ticket
+		}
+		return d.Token, d.Arm, d.Reason, ticket, err
+	}
+	d, err := w.net.client.Decide(w.t.Context(), b.x.Name, client.Unit{Name: unit, Context: w.about()})
+	return d.Token, 0, serve.Reason(d.Reason), nil, err
+}
+
+func (w *world) about() map[string]any {
+	switch w.IntN(3) {
+	case 0:
+		return map[string]any{"country": "ch"}
+	case 1:
+		return map[string]any{"country": "fr"}
+	}
+	return nil
+}
+
+// rewards reports outcomes, over the network where there is one.
+func (w *world) rewards(b *book, outcomes []serve.Outcome) ([]serve.Result, error) {
+	if w.net == nil || len(b.x.Metrics) > 0 {
+		return w.p.e.Outcomes(w.t.Context(), b.x.Name, outcomes)
+	}
+	reports := make([]client.Report, len(outcomes))
+	for i, o := range outcomes {
+		if reports[i] = (client.Report{Decision: o.Token, Reward: o.Reward}); math.IsNaN(o.Reward) {
+			reports[i].Reward = b.x.Lo // JSON has no such number
+		}
+	}
+	all, err := w.net.client.Rewards(w.t.Context(), b.x.Name, reports)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]serve.Result, len(all))
+	for i, r := range all {
+		if out[i] = (serve.Result{Status: serve.Status(r.Status)}); r.Status == "" {
+			out[i].Err = fmt.Errorf("it says %+v", r)
+		}
+	}
+	return out, nil
+}

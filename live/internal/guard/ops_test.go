@@ -1,0 +1,531 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/serve"
+)
+
+// kindsOfOps are what can happen, and how often.
+var kindsOfOps = []struct {
+	what  string
+	often int
+}{{"people ask", 40}, {"people report", 40}, {"time passes", 16}, {"ticks pass", 10}, {"at a deadline", 6},
+	{"an operator", 8}, {"a crash", 7}, {"a slow commit", 4}, {"a partition", 2}, {"a clock jumps", 1},
+	{"somebody looks", 4}, {"strangers", 2}}
+
+// plan draws a world and what happens in it.
+func plan(seed uint64) (setting, []op) {
+	r := rand.New(rand.NewPCG(seed, 34))
+	s := setting{seed: seed, kind: simulated[seed%uint64(len(simulated))], slept: r.IntN(3) == 0, shared: r.IntN(4) == 0,
+		wire: r.IntN(16) == 0, lies: r.IntN(8) == 0}
+	s.shared = s.shared && !s.wire // what is passed on between processes goes over sockets
+	all := 0
+	for _, k := range kindsOfOps {
+		all += k.often
+	}
+	var ops []op
+	for range 40 + r.IntN(160) {
+		at := r.IntN(all)
+		for _, k := range kindsOfOps {
+			if at -= k.often; at < 0 {
+				ops = append(ops, op{k.what, size(r, s), r.Uint64()})
+				break
+			}
+		}
+	}
+	return s, ops
+}
+
+// simulated are the kinds of experiments, by the seed.
+var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
+	"joint", "offers", "arms", "arms", "local", "many"}
+
+// size is how many people there are.
+func size(r *rand.Rand, s setting) int {
+	n := pick(r, 1, 3, 8, 30, 100, 1000, 4000)
+	if s.wire || s.kind == "contexts" || s.kind == "joint" || s.kind == "offers" {
+		n = 1 + n/100
+	}
+	return 1 + r.IntN(n)
+}
+
+func (w *world) do(o op) {
+	name := pick(w.Rand, w.names...)
+	b := w.byName[name]
+	switch o.what {
+	case "people ask":
+		w.ask(b, o.n)
+	case "people report":
+		w.reports(b, o.n)
+	case "time passes":
+		d := time.Duration(1+w.IntN(1+pick(w.Rand, 100, 1000, 5000, 20_000, 70_000))) * time.Millisecond
+		w.story("%v pass", d)
+		w.pass(d)
+		w.sync()
+	case "ticks pass":
+		w.story("some ticks pass")
+		for range 1 + w.IntN(8) {
+			w.pass(pick(w.Rand, 100*time.Millisecond, 625*time.Millisecond, 1500*time.Millisecond, 4*time.Second))
+			w.sync()
+		}
+	case "at a deadline":
+		w.atDeadline(b)
+	case "an operator":
+		w.operate(b)
+	case "a crash":
+		w.crash()
+	case "a slow commit":
+		w.slowCommit(b, o.n)
+	case "a partition":
+		d := time.Duration(100+w.IntN(4000)) * time.Millisecond
+		w.story("%s does not reach the store for %v", w.p.name, d)
+		p := w.p
+		p.cut.Store(true)
+		w.ask(b, 1+w.IntN(5))
+		w.reports(b, 1+w.IntN(5))
+		w.rest(d)
+		p.cut.Store(false)
+		w.recover()
+	case "a clock jumps":
+		if w.slept {
+			return
+		}
+		d := pick(w.Rand, -3*time.Hour, -time.Minute, -time.Second, time.Second, time.Minute, 2*time.Hour)
+		w.story("the clock of %s jumps by %v", w.p.name, d)
+		w.p.ahead.Add(d.Milliseconds())
+		w.jumped = true
+		w.sync()
+	case "somebody looks":
+		w.lookAll()
+	case "strangers":
+		w.strangers(b)
+	}
+	if w.disk.hasFired() || !w.p.dead.Load() && w.p.e.Ready() != nil {
+		w.recover()
+	}
+}
+
+// ask has people ask, most of whom are new.
+func (w *world) ask(b *book, n int) {
+	before := w.count.decisions
+	for range n {
+		unit := w.guests
+		if w.guests++; w.IntN(6) == 0 {
+			unit = w.IntN(w.guests)
+		}
+		if b.x.Contextual != nil {
+			w.rank(b, fmt.Sprint("event ", unit))
+		} else {
+			w.decide(b, unit)
+		}
+		if w.broken != nil {
+			return
+		}
+	}
+	w.story("%d people ask %s: %d decisions count", n, b.x.Name, w.count.decisions-before)
+	if w.IntN(3) > 0 { // most tell at once what they think
+		w.reports(b, n)
+	}
+}
+
+func (w *world) decide(b *book, unit int) {
+	name := fmt.Sprint("unit ", unit)
+	token, arm, why, ticket, err := w.asks(b, name)
+	if err != nil {
+		return
+	}
+	w.tell([]byte(token))
+	w.tellInt(uint64(arm))
+	if token == "" || why != serve.Split {
+		return
+	}
+	k, deadline, offer := read(token)
+	g := &given{on: b, token: token, k: k, deadline: deadline, unit: name, ticket: ticket}
+	if g.h = b.of[k]; g.h == nil || offer {
+		g.h = &held{index: w.index, deadline: deadline, by: w.p != w.disk.latest.Load()}
+		if !b.x.Free {
+			g.h.unit = int32(unit) + 1
+		}
+		w.index++
+		w.count.decisions++
+		if !offer {
+			b.of[k] = g.h
+		}
+		w.open = append(w.open, g)
+	}
+	if offer && w.IntN(4) > 0 {
+		s, err := w.p.e.Activate(w.t.Context(), b.x.Name, token, w.IntN(5) > 0)
+		w.tell([]byte(s))
+		if err != nil {
+			w.tell([]byte("not met"))
+		}
+	}
+}
+
+// rank has an event decided.
+func (w *world) rank(b *book, event string) {
+	ask := serve.RankAsk{Event: event, Deferred: b.x.Exposure != "" && w.IntN(6) == 0,
+		Context: map[string]any{"device": pick(w.Rand, "phone", "desktop")}}
+	for a := range 2 + w.IntN(4) {
+		ask.Actions = append(ask.Actions, serve.Action{ID: fmt.Sprint("a", a), Features: map[string]any{
+			"topic": pick(w.Rand, "war", "sport"), "length": float64(w.IntN(9))}})
+	}
+	next := b.next
+	r, err := w.p.e.Rank(w.t.Context(), b.x.Name, ask)
+	if err != nil {
+		return
+	}
+	w.tell([]byte(r.Action))
+	if r.Reason != serve.Split || b.issued[0] != next+1 || !r.ActivateBy.IsZero() {
+		return // it was asked before, or does not count yet
+	}
+	b.next = next + 1
+	e, _ := epoch(b.runs[0], next)
+	g := &given{on: b, event: event, k: key{0, int32(next), e}, deadline: r.Expires.UnixMilli(), unit: event,
+		h: &held{index: w.index}}
+	if all, err := b.mapper.Vectors(nil, ask.Context, ask.Actions); err == nil {
+		i := slices.IndexFunc(ask.Actions, func(a serve.Action) bool { return a.ID == r.Action })
+		g.h.vector = all[i*b.mapper.Dim():][:b.mapper.Dim()]
+	}
+	b.of[g.k] = g.h
+	w.index++
+	w.count.decisions++
+	w.open = append(w.open, g)
+}
+
+// some are up to n of what was given lately and is not reported, which then is.
+func (w *world) some(b *book, n int) (out []*given) {
+	keep := w.open[:0:0]
+	for i, g := range w.open {
+		if g.on == b && len(out) < n && (len(w.open)-i <= n || w.IntN(3) > 0) {
+			out = append(out, g)
+			continue
+		}
+		keep = append(keep, g)
+	}
+	w.open = keep
+	if len(w.open) > 20_000 {
+		w.open = slices.Clone(w.open[10_000:])
+	}
+	return out
+}
+
+// reports has people report, some of them again, and some to say that they saw nothing.
+func (w *world) reports(b *book, n int) {
+	batch := w.some(b, n)
+	fresh := len(batch)
+	for range 1 + n/10 {
+		if len(w.old) > 0 && w.IntN(2) == 0 {
+			if g := w.old[len(w.old)-1-w.IntN(min(len(w.old), 500))]; g.on == b {
+				batch = append(batch, g)
+			}
+		}
+	}
+	if len(w.old) > 5000 {
+		w.old = slices.Clone(w.old[2500:])
+	}
+	w.old = append(w.old, batch[:fresh]...)
+	accepted := w.count.accepted
+	for part := range slices.Chunk(batch, 500) {
+		if w.broken == nil {
+			w.send(b, part)
+		}
+	}
+	w.story("%d people report to %s: %d rewards are accepted", len(batch), b.x.Name, w.count.accepted-accepted)
+}
+
+// send reports one batch in one request, and is told what came of each.
+func (w *world) send(b *book, batch []*given) {
+	if b.x.Contextual != nil || b.x.Trust != "" {
+		for _, g := range batch {
+			w.sendOne(b, g)
+		}
+		return
+	}
+	if b.x.Exposure == "retract" && w.IntN(3) == 0 {
+		for _, g := range batch[:min(len(batch), 5)] {
+			w.retract(b, g)
+		}
+		batch = batch[min(len(batch), 5):]
+	}
+	w.deliver(b, batch, func(outcomes []serve.Outcome) ([]serve.Result, error) {
+		return w.rewards(b, outcomes)
+	})
+}
+
+// deliver makes the reports of what was given, has them sent, and holds the answers against what is known.
+func (w *world) deliver(b *book, batch []*given, send func([]serve.Outcome) ([]serve.Result, error)) {
+	outcomes := make([]serve.Outcome, len(batch))
+	was := make([]known, len(batch))
+	at, by := w.clock(w.p), w.p
+	for i, g := range batch {
+		reward, metrics := w.report(b, g.h.index)
+		if g.h.reward == acked && w.IntN(2) == 0 { // the first one counts
+			reward, metrics = b.x.Hi, nil
+		}
+		outcomes[i] = serve.Outcome{Report: serve.Report{Token: g.token, Reward: reward}, Metrics: metrics}
+		if was[i] = g.h.reward; was[i] == unsent {
+			g.h.reward = unsure
+		}
+	}
+	results, err := send(outcomes)
+	w.count.rewards += len(batch)
+	if err != nil {
+		w.tell([]byte("not taken"))
+		for _, g := range batch {
+			w.open = append(w.open, g) // it is sent again
+		}
+		return
+	}
+	for i, r := range results {
+		w.settled(b, batch[i], was[i], at, r, by)
+	}
+}
+
+// settled is told what came of a report.
+func (w *world) settled(b *book, g *given, was known, at int64, r serve.Result, by *process) {
+	w.tell([]byte(r.Status))
+	if r.Err != nil {
+		w.fail(broken(goesOn, "%s: a report is refused: %v", b.x.Name, r.Err))
+		return
+	}
+	switch {
+	case r.Status == serve.Accepted:
+		w.count.accepted++
+		g.h.reward = acked
+	case was == unsent: // it is sure that it does not count
+		g.h.reward = unsent
+	}
+	w.fail(w.answered(b, g.k, g.h, at, g.deadline, r.Status, by))
+}
+
+// sendOne reports of an event, or a message that the reward is hidden in.
+func (w *world) sendOne(b *book, g *given) {
+	at, by, was := w.clock(w.p), w.p, g.h.reward
+	reward, _ := w.report(b, g.h.index)
+	if g.h.reward == unsent {
+		g.h.reward = unsure
+	}
+	var s serve.Status
+	var err error
+	if b.x.Contextual != nil {
+		s, err = w.p.e.RewardEvent(w.t.Context(), b.x.Name, g.event, reward)
+		if errors.Is(err, serve.ErrEvent) { // it was lost, or is over
+			s, err = serve.Void, nil
+			if was == unsent {
+				g.h.reward = unsent
+			}
+			return
+		}
+	} else {
+		if g.ticket == nil {
+			g.h.reward = was
+			return
+		}
+		var all []serve.Result
+		if all, err = w.p.e.Reports(w.t.Context(), b.x.Name, []serve.Message{{Ticket: g.ticket,
+			Body: fmt.Append(nil, b.clips[0].Steps(reward))}}); err == nil {
+			s, err = all[0].Status, all[0].Err
+		}
+	}
+	w.count.rewards++
+	if err != nil {
+		w.tell([]byte("not taken"))
+		w.open = append(w.open, g)
+		return
+	}
+	w.settled(b, g, was, at, serve.Result{Status: s}, by)
+}
+
+// retract says that somebody never met a decision.
+func (w *world) retract(b *book, g *given) {
+	if g.h.gone == unsent {
+		g.h.gone = unsure
+	}
+	at, by := w.clock(w.p), w.p
+	s, err := w.p.e.Activate(w.t.Context(), b.x.Name, g.token, false)
+	if err != nil {
+		w.tell([]byte("not taken"))
+		return
+	}
+	w.tell([]byte(s))
+	if s == serve.Accepted {
+		g.h.gone = acked
+	} else if g.h.gone == unsure {
+		g.h.gone = unsent
+	}
+	w.fail(w.answered(b, g.k, g.h, at, g.deadline, s, by))
+}
+
+// atDeadline has somebody report in the last millisecond of a window, or in the first after it.
+func (w *world) atDeadline(b *book) {
+	batch := w.some(b, 1)
+	if len(batch) == 0 {
+		return
+	}
+	g := batch[0]
+	if d := g.deadline - w.clock(w.p); d > 2 && d < 600_000 {
+		to := d + int64(w.IntN(3)) - 1
+		w.story("it is %d ms before a deadline", d-to)
+		w.pass(time.Duration(to) * time.Millisecond)
+	}
+	w.send(b, batch)
+	w.old = append(w.old, batch...)
+	w.sync()
+}
+
+// strangers send what nobody was given.
+func (w *world) strangers(b *book) {
+	if b.x.Contextual != nil || b.x.Trust != "" || len(w.old) == 0 {
+		return
+	}
+	g := w.old[w.IntN(len(w.old))]
+	all, err := w.p.e.Rewards(w.t.Context(), b.x.Name, []serve.Report{{Token: "x" + g.token, Reward: 1}, {Reward: 1}})
+	if err == nil && (all[0].Err == nil || all[1].Err == nil) {
+		w.fail(broken(counts, "%s: a token that nobody was given is accepted", b.x.Name))
+	}
+}
+
+// operate is what an operator does.
+func (w *world) operate(b *book) {
+	ctx, e, name := w.t.Context(), w.p.e, b.x.Name
+	var err error
+	what := ""
+	switch w.IntN(20) {
+	case 0, 1, 2:
+		what, err = "pauses", e.Pause(ctx, name)
+	case 3, 4, 5, 6, 7, 8:
+		what, err = "resumes", e.Resume(ctx, name)
+	case 9, 10:
+		if len(w.arms[name]) > 2 {
+			arm := pick(w.Rand, w.arms[name]...)
+			what, err = "takes off "+arm+" of", e.TakeOff(ctx, name, arm)
+		}
+	case 11, 12, 13:
+		d := pick(w.Rand, 800*time.Millisecond, 3*time.Second, 8*time.Second, 40*time.Second)
+		what, err = fmt.Sprintf("sets the window of %v for", d), e.Change(ctx, name, serve.Change{Window: &d})
+	case 14, 15:
+		f := pick(w.Rand, 0.05, 0.1, 0.6)
+		what, err = "changes the floor of", e.Change(ctx, name, serve.Change{Floor: &f})
+	case 16, 17:
+		if len(w.old) > 0 {
+			g := w.old[w.IntN(len(w.old))]
+			what, err = "erases a unit of", e.Erase(ctx, g.on.x.Name, g.unit)
+		}
+	case 18:
+		if w.IntN(6) == 0 {
+			what, err = "stops", e.Stop(ctx, name, "")
+		}
+	case 19:
+		what, err = "archives", e.Archive(ctx, name)
+	}
+	w.story("an operator %s %s: %v", what, name, err)
+}
+
+// crash ends a process in one of many ways, or has its disk fail it.
+func (w *world) crash() {
+	arm := func(how string) {
+		n := 1 + w.IntN(4)
+		w.story("commit %d from now is %s", n, how)
+		w.disk.mu.Lock()
+		w.disk.left, w.disk.how = n, how
+		w.disk.mu.Unlock()
+	}
+	switch w.IntN(10) {
+	case 0, 1:
+		w.story("%s is killed", w.p.name)
+		w.p.dead.Store(true)
+		w.recover()
+	case 2, 3:
+		arm("lost")
+	case 4, 5:
+		arm("written")
+	case 6:
+		arm("refused")
+	case 7:
+		arm("unsure")
+	case 8:
+		w.story("%s ends", w.p.name)
+		w.bury(w.p, true)
+		w.recover()
+	default:
+		w.takeover()
+	}
+}
+
+// takeover has another process take the store over, or share it.
+func (w *world) takeover() {
+	if w.shared {
+		alive := 0
+		for _, p := range w.peers {
+			if !p.dead.Load() {
+				alive++
+			}
+		}
+		if alive < 3 {
+			w.story("%s begins beside %s", w.start().name, w.p.name)
+		}
+		return
+	}
+	was := w.p
+	w.p = w.start()
+	w.story("%s takes over from %s, which lives on", w.p.name, was.name)
+	w.count.crashes++
+	// The one that was superseded is asked, and reported to.
+	is := w.p
+	w.p = was
+	for range 1 + w.IntN(4) {
+		b := w.byName[pick(w.Rand, w.names...)]
+		if w.ask(b, 1+w.IntN(3)); w.IntN(2) == 0 {
+			w.reports(b, 1+w.IntN(3))
+		}
+		w.rest(time.Duration(w.IntN(1500)) * time.Millisecond)
+	}
+	w.p = is
+	synctest.Wait()
+	w.bury(was, false)
+	w.recover()
+}
+
+// slowCommit has people ask and report while a commit is on its way, and perhaps the process die.
+func (w *world) slowCommit(b *book, n int) {
+	d := time.Duration(1+w.IntN(900)) * time.Millisecond
+	w.story("a commit takes %v, while %d people ask", d, n)
+	batch := w.some(b, 1+w.IntN(20))
+	if b.x.Contextual != nil || b.x.Trust != "" || len(batch) == 0 || w.wire {
+		w.open = append(w.open, batch...)
+		return
+	}
+	w.disk.slow.Store(int64(d))
+	type answer struct {
+		results []serve.Result
+		err     error
+	}
+	got := make(chan answer, 1)
+	e := w.p.e
+	w.deliver(b, batch, func(outcomes []serve.Outcome) ([]serve.Result, error) {
+		go func() {
+			results, err := e.Outcomes(w.t.Context(), b.x.Name, outcomes)
+			got <- answer{results, err}
+		}()
+		synctest.Wait()
+		w.ask(b, n)
+		if w.IntN(4) == 0 {
+			w.story("and %s is killed", w.p.name)
+			w.p.dead.Store(true)
+		}
+		a := <-got
+		return a.results, a.err
+	})
+	w.disk.slow.Store(0)
+	w.old = append(w.old, batch...)
+	if w.p.dead.Load() {
+		w.recover()
+	}
+}

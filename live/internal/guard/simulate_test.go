@@ -1,0 +1,185 @@
+package guard
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/internal/testkit"
+)
+
+var (
+	simFrom  = flag.Uint64("simulate.from", 0, "the first world")
+	simMost  = flag.Int("simulate.decisions", 0, "how many decisions there are at least; 0: as many as usual")
+	simShard = flag.String("simulate.shard", "", "i/n: the worlds of one of n processes")
+	simStory = flag.Bool("simulate.story", false, "tell what happens")
+)
+
+// TestSimulate has worlds happen, in as many processes as there are processors, until there were as many
+// decisions as are asked for. A world that breaks an invariant is told as a story, as short as it can be.
+func TestSimulate(t *testing.T) {
+	most := *simMost
+	if most == 0 {
+		most = testkit.Size(100_000, 10_000_000)
+		if testkit.Race {
+			most = 20_000
+		}
+	}
+	if *simShard != "" {
+		shard(t, most)
+		return
+	}
+	n := runtime.NumCPU()
+	start := time.Now()
+	outs, errs := make([]string, n), make([]error, n)
+	done := make(chan int)
+	for i := range n {
+		go func() {
+			c := exec.Command(os.Args[0], "-test.run=^TestSimulate$", "-test.timeout=100h",
+				fmt.Sprintf("-simulate.shard=%d/%d", i, n), fmt.Sprint("-simulate.decisions=", most/n),
+				fmt.Sprint("-simulate.from=", *simFrom), fmt.Sprint("-simulate.story=", *simStory))
+			c.Env = append(os.Environ(), "GOMAXPROCS=1")
+			out, err := c.CombinedOutput()
+			outs[i], errs[i] = string(out), err
+			done <- i
+		}()
+	}
+	var all counters
+	worlds := 0
+	for range n {
+		i := <-done
+		if errs[i] != nil {
+			t.Errorf("%v\n%s", errs[i], outs[i])
+		}
+		var c counters
+		w := 0
+		for line := range strings.Lines(outs[i]) {
+			if rest, ok := strings.CutPrefix(line, "counted "); ok {
+				if _, err := fmt.Sscan(rest, &w, &c.decisions, &c.rewards, &c.accepted, &c.commits, &c.releases, &c.crashes,
+					&c.requests, &c.simulated); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		all.add(c)
+		worlds += w
+	}
+	took := time.Since(start)
+	t.Logf("%d worlds: %d decisions, %d rewards, %d of them accepted, %d commits, %d releases, %d requests over the "+
+		"network, %d crashes and takeovers, in %v of simulated time and %v: %.0f decisions a second", worlds,
+		all.decisions, all.rewards, all.accepted, all.commits, all.releases, all.requests, all.crashes,
+		all.simulated.Round(time.Hour), took.Round(time.Second), float64(all.decisions)/took.Seconds())
+}
+
+// shard has the worlds of one process happen.
+func shard(t *testing.T, most int) {
+	var i, n uint64
+	if _, err := fmt.Sscanf(*simShard, "%d/%d", &i, &n); err != nil {
+		t.Fatal(err)
+	}
+	var all counters
+	worlds := 0
+	for seed := *simFrom + i; all.decisions < most; seed += n {
+		s, ops := plan(seed)
+		var r result
+		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			var story func(string, ...any)
+			if *simStory {
+				story = tell
+			}
+			r = live(t, s, ops, story)
+		})
+		all.add(r.counters)
+		worlds++
+		if r.broken != nil || !ok {
+			t.Errorf("after %d decisions, world %d, of kind %s: %v", all.decisions, seed, s.kind, r.broken)
+			shrink(t, s, ops, r.broken)
+			break
+		}
+	}
+	fmt.Println("counted", worlds, all.decisions, all.rewards, all.accepted, all.commits, all.releases, all.crashes,
+		all.requests, int64(all.simulated))
+}
+
+func tell(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// shrink finds the shortest story that breaks the same invariant, and tells it.
+func shrink(t *testing.T, s setting, ops []op, why *violation) {
+	if why == nil {
+		return
+	}
+	tries := 0
+	fails := func(ops []op) (ok bool) {
+		tries++
+		t.Run(fmt.Sprint("try ", tries), func(t *testing.T) {
+			r := live(t, s, ops, nil)
+			ok = r.broken != nil && r.broken.of == why.of
+		})
+		return ok
+	}
+	until := time.Now().Add(time.Minute)
+	for size := max(1, len(ops)/2); ; {
+		shorter := false
+		for at := 0; at < len(ops) && time.Now().Before(until); {
+			less := append(append([]op{}, ops[:at]...), ops[min(at+size, len(ops)):]...)
+			if fails(less) {
+				ops, shorter = less, true
+			} else {
+				at += size
+			}
+		}
+		if size == 1 && !shorter || time.Now().After(until) {
+			break
+		}
+		size = max(1, size/2)
+	}
+	for i := range ops { // and fewer people
+		for n := ops[i].n / 2; n >= 1 && time.Now().Before(until); n /= 2 {
+			less := append([]op{}, ops...)
+			if less[i].n = n; !fails(less) {
+				break
+			}
+			ops = less
+		}
+	}
+	t.Logf("the shortest story of world %d, of %d operations, in %d tries; again with -simulate.from=%d:", s.seed,
+		len(ops), tries, s.seed)
+	t.Run("story", func(t *testing.T) { live(t, s, ops, tell) })
+}
+
+// The same seed gives the same world, byte by byte; and one in which all rewards are others does too, if nothing
+// that is released has anything of a reward.
+func TestTwoWorlds(t *testing.T) {
+	for seed := range testkit.Size[uint64](24, 400) {
+		s, ops := plan(seed)
+		if s.kind == "local" { // what people send is what is released
+			continue
+		}
+		s.blind = true
+		one, other := result{}, result{}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { one = live(t, s, ops, nil) })
+		s.others = true
+		t.Run(fmt.Sprint(seed, " with other rewards"), func(t *testing.T) { other = live(t, s, ops, nil) })
+		if one.digest != other.digest || one.counters != other.counters {
+			t.Errorf("%s world %d, of kind %s, shows what rewards there were", blind, seed, s.kind)
+		}
+	}
+}
+
+// Whoever runs a service can read what holds of it.
+func TestInvariantsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range invariants {
+		if !strings.Contains(string(text), "\n- "+string(v)+"\n") {
+			t.Errorf("docs/operations.md does not say: %s", v)
+		}
+	}
+}

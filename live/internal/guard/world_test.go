@@ -1,0 +1,475 @@
+package guard
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+// An op is one thing that somebody does, or that happens. What it is in detail follows from its seed, so that
+// the others stay what they are when one is left out.
+type op struct {
+	what string
+	n    int
+	seed uint64
+}
+
+// A setting is what a world is before anything happens in it.
+type setting struct {
+	seed   uint64
+	kind   string
+	slept  bool // the clock is the process's own, and not set by hand
+	shared bool // processes watch each other
+	wire   bool // people ask over HTTP, through a client and a network that lies
+	blind  bool // nothing that is released has anything of a reward
+	others bool // all rewards are other ones
+	lies   bool // the disk goes back in the end
+}
+
+// A world is a service, its people, its operators and its faults, in a time of its own.
+type world struct {
+	setting
+	*rand.Rand // of the operation that is on
+	t          *testing.T
+	random     *entropy
+	disk       *disk
+	draws      *draws
+	books      map[int64]*book
+	byName     map[string]*book
+	names      []string
+	arms       map[string][]string
+	p          *process // who is asked
+	peers      []*process
+	net        *network
+	base       int64 // the clock that is set by hand, in milliseconds
+
+	open   []*given // what is not reported yet
+	old    []*given // what was
+	guests int
+	index  int32
+
+	jumped, wentBack bool
+	broken           *violation
+	story            func(format string, args ...any)
+	digest           hash.Hash64
+	now0             time.Time
+	count            counters
+}
+
+// counters are what a world has had.
+type counters struct {
+	decisions, rewards, accepted, commits, releases, crashes, requests int
+	simulated                                                          time.Duration
+}
+
+func (c *counters) add(d counters) {
+	c.decisions += d.decisions
+	c.rewards += d.rewards
+	c.accepted += d.accepted
+	c.commits += d.commits
+	c.releases += d.releases
+	c.crashes += d.crashes
+	c.requests += d.requests
+	c.simulated += d.simulated
+}
+
+// given is what somebody was given.
+type given struct {
+	on       *book
+	token    string
+	event    string
+	k        key
+	h        *held
+	deadline int64
+	unit     string
+	ticket   []byte // where its reward is hidden
+}
+
+// A result is how a world has ended.
+type result struct {
+	counters
+	broken *violation
+	digest uint64
+}
+
+// live has a world happen.
+func live(t *testing.T, s setting, ops []op, story func(string, ...any)) (out result) {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, s.seed)
+	random := &entropy{src: rand.NewChaCha8([32]byte{byte(s.seed), byte(s.seed >> 8), byte(s.seed >> 16), 9})}
+	before, transport := crand.Reader, http.DefaultTransport
+	crand.Reader = random
+	world9 := &outside{}
+	http.DefaultTransport = world9
+	defer func() { crand.Reader, http.DefaultTransport = before, transport }()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{setting: s, t: t, random: random, books: map[int64]*book{}, byName: map[string]*book{},
+			arms: map[string][]string{}, digest: xxhash.New(), now0: time.Now(), story: story,
+			Rand: rand.New(rand.NewPCG(s.seed, 31))}
+		if story == nil {
+			w.story = func(string, ...any) {}
+		}
+		w.draws = &draws{of: map[float64][]*draw{}, blind: s.blind}
+		w.begin()
+		for _, o := range ops {
+			if w.broken != nil {
+				break
+			}
+			w.Rand = rand.New(rand.NewPCG(s.seed, o.seed))
+			w.do(o)
+			w.rest(0)
+		}
+		w.end()
+		w.count.simulated = time.Since(w.now0)
+		if !w.slept {
+			w.count.simulated = time.Duration(w.base-handBase) * time.Millisecond
+		}
+		out = result{w.count, w.broken, w.digest.Sum64()}
+	})
+	return out
+}
+
+const handBase = 1_000_000_000_000
+
+// fail notes the first violation.
+func (w *world) fail(err error) {
+	var v *violation
+	switch {
+	case err == nil || w.broken != nil:
+	case errors.As(err, &v):
+		w.broken = v
+		w.story("=> %v", v)
+	default:
+		w.broken = broken(goesOn, "%v", err)
+		w.story("=> %v", err)
+	}
+}
+
+// tell adds to what is seen from outside.
+func (w *world) tell(b []byte) { _, _ = w.digest.Write(b) }
+
+func (w *world) rest(d time.Duration) {
+	time.Sleep(d + time.Duration(1+w.IntN(1000)))
+	synctest.Wait()
+	w.random.hold(false)
+}
+
+// clock is what a process's clock says.
+func (w *world) clock(p *process) int64 {
+	if w.slept {
+		return time.Now().UnixMilli()
+	}
+	return w.base + p.ahead.Load()
+}
+
+func (w *world) pass(d time.Duration) {
+	if w.slept {
+		w.rest(d)
+		return
+	}
+	w.base += d.Milliseconds()
+	w.rest(time.Duration(w.IntN(3)) * time.Millisecond)
+}
+
+// begin has the first process, and the experiments.
+func (w *world) begin() {
+	w.base = handBase
+	w.disk = newDisk()
+	w.disk.mem = newMemory()
+	w.disk.shared, w.disk.logs = w.shared, w.lies
+	w.disk.started = w.takenOver
+	w.disk.watch = w.written
+	if w.kind == "many" {
+		w.disk.begun = func() { w.random.hold(true) }
+	}
+	w.p = w.start()
+	d := declarer{Rand: w.Rand, kind: w.kind, now: time.UnixMilli(w.clock(w.p))}
+	n := 1
+	if w.kind == "many" {
+		n = 2 + w.IntN(2)
+	}
+	for i := range n {
+		layer := ""
+		if n > 1 {
+			d.kind = pick(w.Rand, "arms", "arms", "retract", "contexts", "metrics")
+			if d.kind != "contexts" {
+				layer = fmt.Sprintf("layer: {name: page, from: %v, to: %v}", float64(i)/4, float64(i+1)/4)
+			}
+		}
+		x, text := d.declare([]string{"shop", "other", "third"}[i], 1+i, layer)
+		w.story("declares\n%s", text)
+		b, err := newBook(x)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		w.byName[x.Name] = b
+		w.names = append(w.names, x.Name)
+		for _, a := range x.Arms {
+			w.arms[x.Name] = append(w.arms[x.Name], a.Name)
+		}
+		w.fail(w.p.e.Create(w.t.Context(), *x))
+		w.fail(w.p.e.Start(w.t.Context(), x.Name))
+		w.rest(0)
+	}
+	if w.wire {
+		w.fail(w.dial())
+	}
+}
+
+// start has a process begin.
+func (w *world) start() *process {
+	p := &process{name: fmt.Sprint("process ", len(w.peers)+1)}
+	w.peers = append(w.peers, p)
+	cfg := serve.Config{Store: w.disk.opener(p), Holder: p.name, VectorCurator: w.draws.vectors}
+	if w.kind != "local" { // whose noise is the people's own
+		cfg.Curator = w.draws.curator
+	}
+	if !w.slept {
+		cfg.Clock = func() time.Time { return time.UnixMilli(w.base + p.ahead.Load()) }
+	}
+	if w.shared {
+		cfg.Advertise = "http://" + fmt.Sprint(len(w.peers)) + ".test"
+	}
+	e, err := serve.Open(w.t.Context(), cfg)
+	if err != nil {
+		w.fail(err)
+		return p
+	}
+	p.e = e
+	w.rest(0)
+	return p
+}
+
+// takenOver is told of who begins.
+func (w *world) takenOver(p *process, o store.Opened) {
+	for _, r := range o.Experiments {
+		if b := w.books[r.ID]; b != nil && b.x.Contextual != nil {
+			b.next = b.issued[0]
+		}
+	}
+}
+
+// written is told of what is durable.
+func (w *world) written(p *process, c store.Commit) {
+	w.count.commits++
+	for _, r := range c.Writes {
+		b := w.books[r.ID]
+		if b == nil && r.Record != nil {
+			b = w.byName[r.Record.Name]
+			b.id, w.books[r.ID] = r.ID, b
+		}
+		if b == nil {
+			continue
+		}
+		if len(r.Taken) > 0 {
+			w.count.releases++
+		}
+		if p != w.disk.latest.Load() {
+			w.fail(broken(superseded, "%s writes", p.name))
+		}
+		w.fail(w.write(b, r))
+	}
+}
+
+// report is what somebody reports of a decision.
+func (w *world) report(b *book, index int32) (reward float64, metrics map[string]float64) {
+	x := uint64(index)*0x9e3779b97f4a7c15 ^ w.seed*0xbf58476d1ce4e5b9
+	x ^= x >> 29
+	x *= 0x94d049bb133111eb
+	x ^= x >> 32
+	if w.others {
+		x ^= 0x55
+	}
+	lo, hi := b.x.Range()
+	reward = [...]float64{lo, hi, hi, lo, lo + (hi-lo)/2, lo + (hi-lo)/4, 2*hi + 1, math.NaN()}[x&7]
+	if len(b.x.Metrics) > 0 {
+		metrics = map[string]float64{}
+		for i, m := range b.x.Metrics {
+			if y := x >> (8 + 4*i) & 7; y < 6 {
+				metrics[m.Name] = [...]float64{0, 1, 0.5, 60, 250, -1}[y]
+			}
+		}
+	}
+	return reward, metrics
+}
+
+// ends brings the world to rest, and looks at all of it.
+func (w *world) end() {
+	w.Rand = rand.New(rand.NewPCG(w.seed, 33))
+	if w.broken == nil {
+		w.calm()
+		w.lookAll()
+		for range 3 {
+			w.pass(2 * time.Minute)
+			w.sync()
+		}
+		w.served()
+		w.lookAll()
+		if w.lies && w.broken == nil {
+			w.goBack()
+		}
+	}
+	for _, p := range w.peers {
+		p.cut.Store(false)
+		w.bury(p, w.broken == nil && p == w.p)
+	}
+}
+
+// calm ends all faults, and waits until somebody answers.
+func (w *world) calm() {
+	w.disk.disarm()
+	for _, p := range w.peers {
+		p.cut.Store(false)
+	}
+	w.recover()
+}
+
+// served holds that the service goes on: a reward is taken of every experiment that runs.
+func (w *world) served() {
+	for _, name := range w.names {
+		b := w.byName[name]
+		if b.over || w.wentBack {
+			continue
+		}
+		if err := w.p.e.Sync(w.t.Context()); err != nil {
+			w.fail(broken(goesOn, "nothing can be written: %v", err))
+		}
+	}
+}
+
+// goBack has the disk lose what it had acknowledged. Nothing may go on from there: what was assigned and released
+// since is not known.
+func (w *world) goBack() {
+	w.wentBack = true
+	for _, p := range w.peers {
+		if !p.dead.Load() {
+			w.bury(p, false)
+		}
+	}
+	ran := map[string]bool{}
+	for _, name := range w.names {
+		ran[name] = !w.byName[name].over
+	}
+	n := 1 + w.IntN(30)
+	w.story("the disk loses the last %d commits", n)
+	w.fail(w.disk.goBack(w.t.Context(), n))
+	w.p = w.start()
+	w.lead()
+	w.sync()
+	for _, name := range w.names {
+		i, err := w.p.e.Get(w.t.Context(), name)
+		switch {
+		case errors.Is(err, serve.ErrNotFound):
+		case err != nil:
+			w.fail(err)
+		case ran[name] && (i.State != serve.Failed || i.Reason == ""):
+			w.fail(broken(announced, "%s is %s after its disk has lost acknowledged commits", name, i.State))
+		}
+	}
+}
+
+func (w *world) bury(p *process, well bool) {
+	if p.e == nil {
+		return
+	}
+	p.dead.Store(!well)
+	w.disk.mu.Lock()
+	if w.disk.writer == p {
+		w.disk.writer = nil // whose connection has ended
+	}
+	w.disk.mu.Unlock()
+	_ = p.e.Close()
+	p.dead.Store(true)
+	w.rest(0)
+}
+
+// recover goes on after a fault, on another process where this one has died.
+func (w *world) recover() {
+	w.disk.disarm()
+	if w.p.dead.Load() {
+		w.count.crashes++
+		w.bury(w.p, false)
+		i := slices.IndexFunc(w.peers, func(p *process) bool { return !p.dead.Load() })
+		if i < 0 {
+			w.p = w.start()
+			w.story("%s begins", w.p.name)
+		} else {
+			w.p = w.peers[i]
+		}
+	}
+	if w.broken != nil {
+		return
+	}
+	w.rest(6 * time.Second)
+	w.lead()
+}
+
+// lead finds the process that answers.
+func (w *world) lead() {
+	for range 40 {
+		for _, p := range w.peers {
+			if here, _, _ := w.where(p); here && p.e.Ready() == nil {
+				w.p = p
+				w.rest(0)
+				return
+			}
+		}
+		if !slices.ContainsFunc(w.peers, func(p *process) bool { return !p.dead.Load() }) {
+			w.p = w.start()
+		}
+		w.rest(500 * time.Millisecond)
+		if w.broken != nil {
+			return
+		}
+		if !w.shared { // who was superseded does not come back
+			if err := w.p.e.Ready(); err != nil && errors.Is(err, store.ErrFenced) {
+				w.p.dead.Store(true)
+				w.bury(w.p, false)
+				w.p = w.start()
+			}
+		}
+	}
+	w.fail(broken(goesOn, "after 20 s without a fault nobody answers: %v", w.p.e.Ready()))
+}
+
+func (w *world) where(p *process) (here bool, address string, until context.Context) {
+	if p.dead.Load() || p.e == nil {
+		return false, "", nil
+	}
+	return p.e.Where()
+}
+
+func (w *world) sync() {
+	if err := w.p.e.Sync(w.t.Context()); err != nil {
+		w.story("a sync: %v", err)
+	}
+	w.rest(0)
+}
+
+func (w *world) lookAll() {
+	for _, name := range w.names {
+		b := w.byName[name]
+		w.fail(w.look(b))
+		w.fail(w.rows(b))
+	}
+	w.rest(0)
+}
+
+func (w *world) tellInt(x uint64) { w.tell(binary.LittleEndian.AppendUint64(nil, x)) }
