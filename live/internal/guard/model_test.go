@@ -34,11 +34,12 @@ const (
 	replays    invariant = "A replay gives the same state."
 	bounded    invariant = "What was released is gone from the store, so that memory is bounded."
 	announced  invariant = "Whatever was destroyed was announced."
+	sticky     invariant = "Who asks again is answered the same."
 	goesOn     invariant = "When a fault is over, the service goes on."
 )
 
 var invariants = []invariant{counts, twice, stays, once, inTime, blind, superseded, stayVoid, budgets, replays,
-	bounded, announced, goesOn}
+	bounded, announced, sticky, goesOn}
 
 // A violation is what breaks one.
 type violation struct {
@@ -111,13 +112,14 @@ type book struct {
 	lines         [][]byte
 	seen          int           // lines that were shown
 	counted       map[int32]int // of a unit
+	last          map[string]*given
 	state         serve.State
 	reason        string
 	ended, over   bool // its last line is written; nothing counts any more
 }
 
 func newBook(x *serve.Experiment) (*book, error) {
-	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, counted: map[int32]int{},
+	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, counted: map[int32]int{}, last: map[string]*given{},
 		most: x.Assignments(), exact: x.Exposure != decl.ExposeActivate && x.Trust == ""}
 	if x.Contextual != nil {
 		b.exact = !x.Contextual.Joint()
@@ -461,6 +463,16 @@ func (w *world) answered(b *book, k key, h *held, at, deadline int64, s serve.St
 		}
 	}
 	return nil
+}
+
+// same holds that a unit which asks again has the decision that is durable, until its window has passed.
+func (w *world) same(b *book, unit, token string) error {
+	g := b.last[unit]
+	if g == nil || b.x.Free || b.over || w.jumped || g.h.by || !b.durable(g.k) || b.off[int(g.k.arm)] ||
+		w.clock(w.p) >= g.deadline || w.p != w.disk.latest.Load() || token == g.token {
+		return nil
+	}
+	return broken(sticky, "%s: %s had decision %d of arm %d, and is given another", b.x.Name, unit, g.k.number, g.k.arm)
 }
 
 // rounding is how far behind a clock of its own a process is, in milliseconds: both are cut to whole ones.

@@ -146,6 +146,7 @@ func (w *world) decide(b *book, unit int) {
 		return
 	}
 	k, deadline, offer := read(token)
+	w.fail(w.same(b, name, token))
 	g := &given{on: b, token: token, k: k, deadline: deadline, unit: name, ticket: ticket}
 	if g.h = b.of[k]; g.h == nil || offer {
 		g.h = &held{index: w.index, deadline: deadline, by: w.p != w.disk.latest.Load()}
@@ -156,6 +157,7 @@ func (w *world) decide(b *book, unit int) {
 		w.count.decisions++
 		if !offer {
 			b.of[k] = g.h
+			b.last[name] = g
 		}
 		w.open = append(w.open, g)
 	}
@@ -417,6 +419,7 @@ func (w *world) operate(b *book) {
 		if len(w.old) > 0 {
 			g := w.old[w.IntN(len(w.old))]
 			what, err = "erases a unit of", e.Erase(ctx, g.on.x.Name, g.unit)
+			delete(g.on.last, g.unit)
 		}
 	case 18:
 		if w.IntN(6) == 0 {
