@@ -56,7 +56,7 @@ guard:
 	@test -n "$(FROM)" || { echo 'usage: make guard FROM=437 N=1 AT=2092a22' >&2; exit 2; }
 	@rm -rf out/guard; mkdir -p out/guard/was out/guard/is
 	@git worktree add -q --detach out/guard/tree $(AT)
-	@rm -rf out/guard/tree/live/internal/guard; mkdir -p out/guard/tree/live/internal; cp -r live/internal/guard out/guard/tree/live/internal; cp -r internal/testkit out/guard/tree/internal
+	@rm -rf out/guard/tree/live/internal/guard; mkdir -p out/guard/tree/live/internal; cp -r live/internal/guard live/internal/plant out/guard/tree/live/internal; cp -r internal/testkit out/guard/tree/internal
 	@-go test -C out/guard/tree ./live/internal/guard -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/was
 	@-go test ./live/internal/guard -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/is
 	@git worktree remove --force out/guard/tree

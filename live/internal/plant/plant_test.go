@@ -1,0 +1,67 @@
+package plant
+
+import (
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../../.."
+
+// Each fault has its place, once, beside the others', and what is planted there is Go.
+func TestFaultsHaveTheirPlaces(t *testing.T) {
+	text, err := planted(root, "SOTTO_FAULT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, s := range text {
+		if _, err := parser.ParseFile(token.NewFileSet(), file, s, parser.SkipObjectResolution); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, f := range Faults() {
+		if !strings.Contains(text[f.File], `planted == "`+f.Name+`"`) {
+			t.Errorf("%s is not in %s: its place is another one's too", f.Name, f.File)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	all, names, reverts, found := Faults(), map[string]bool{}, 0, map[string]bool{}
+	invariants := []string{counts, once, lines, noise, timing, superseded, void, budgets, replays, memory, announced}
+	for _, f := range all {
+		if names[f.Name] || f.Name == "" || f.Needs == "" || !slices.Contains(invariants, f.Finds) {
+			t.Errorf("%q is there twice, or not whole", f.Name)
+		}
+		names[f.Name], found[f.Finds] = true, true
+		if f.Revert != "" {
+			reverts++
+		}
+	}
+	if len(all) < 30 || reverts < 10 || len(found) < len(invariants) {
+		t.Errorf("%d faults, %d of mends, of %d invariants, must be at least 30, 10 and %d", len(all), reverts,
+			len(found), len(invariants))
+	}
+}
+
+// What a fault undoes is a commit of this history, where there is one: an archive of the sources has none.
+func TestRevertsAreCommits(t *testing.T) {
+	out, err := exec.Command("git", "-C", root, "rev-parse", "--is-shallow-repository", "--show-prefix").Output()
+	whole := err == nil && string(out) == "false\n\n" // and this is its top
+	id := regexp.MustCompile(`^[0-9a-f]{7,40}$`)
+	for _, f := range Faults() {
+		switch {
+		case f.Revert == "":
+		case !id.MatchString(f.Revert):
+			t.Errorf("%s: %q is no commit", f.Name, f.Revert)
+		case whole:
+			if err := exec.Command("git", "-C", root, "merge-base", "--is-ancestor", f.Revert, "HEAD").Run(); err != nil {
+				t.Errorf("%s: %s is no commit of this history: %v", f.Name, f.Revert, err)
+			}
+		}
+	}
+}
