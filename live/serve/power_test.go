@@ -373,7 +373,7 @@ func TestPowerLoss(t *testing.T) {
 	until, least := "after a release:2", 30
 	switch {
 	case testkit.Full():
-		until, least = "after a release:4", 60
+		until, least = "after a release:5", 40 // on a busy machine more requests share a commit
 	case testkit.Race:
 		until, least = "after a release:1", 20
 	}

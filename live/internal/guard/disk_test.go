@@ -54,10 +54,12 @@ type disk struct {
 	fired   bool
 
 	// of a simulation
+	unread  atomic.Int64                     // the line that cannot be read, counted from now; 0: none
 	slow    atomic.Int64                     // how long the next commit takes, in nanoseconds
 	latest  atomic.Pointer[process]          // who has begun last
 	started func(p *process, o store.Opened) // is told of who begins
 	watch   func(p *process, c store.Commit) // is told of what is durable
+	upset   time.Time                        // when it failed last
 	older   bool                             // the disk has gone back, and nobody has begun since
 	log     []store.Commit                   // all of them, where it may go back
 	logs    bool
@@ -158,12 +160,13 @@ func (c *connection) Commit(ctx context.Context, w store.Commit) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := c.gone(); err != nil {
+		d.upset = time.Now()
 		return err
 	}
 	how := ""
 	if d.left > 0 && len(w.Writes) > 0 {
 		if d.left--; d.left == 0 {
-			how, d.fired = d.how, true
+			how, d.fired, d.upset = d.how, true, time.Now()
 		}
 	}
 	switch how {
@@ -200,6 +203,21 @@ func (c *connection) Reports(ctx context.Context, id int64, arm, start,
 	return func(yield func(store.Hidden, error) bool) {
 		time.Sleep(time.Duration(1+arm) * 3 * time.Millisecond)
 		of(yield)
+	}
+}
+
+// Lines may have one that cannot be read.
+func (c *connection) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
+	of := c.Store.Lines(ctx, id, from)
+	return func(yield func([]byte, error) bool) {
+		for line, err := range of {
+			if c.d.unread.Load() > 0 && c.d.unread.Add(-1) == 0 {
+				line, err = nil, errDisk
+			}
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 

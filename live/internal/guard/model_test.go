@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/live/decl"
@@ -86,6 +87,7 @@ const (
 
 // held is what is known of a decision, by whoever was given it.
 type held struct {
+	arm               int32
 	index             int32 // its place among all: its reward follows from it
 	unit              int32
 	deadline          int64
@@ -113,6 +115,7 @@ type book struct {
 	seen          int           // lines that were shown
 	counted       map[int32]int // of a unit
 	last          map[string]*given
+	ticks         []int64 // that it has had
 	state         serve.State
 	reason        string
 	ended, over   bool // its last line is written; nothing counts any more
@@ -172,7 +175,7 @@ func (b *book) durable(k key) bool {
 }
 
 // write holds what has become durable of the experiment against what is known.
-func (w *world) write(b *book, c store.Write) error {
+func (w *world) write(b *book, c store.Write, now int64) error {
 	if c.Record != nil {
 		var r struct {
 			State  serve.State
@@ -204,7 +207,10 @@ func (w *world) write(b *book, c store.Write) error {
 		if err := json.Unmarshal(text, &line); err != nil {
 			return err
 		}
-		b.ended = b.ended || line.End != nil
+		if b.ended = b.ended || line.End != nil; line.End != nil && *line.End == "date" &&
+			w.clock(w.disk.latest.Load()) < b.x.End.UnixMilli() {
+			return broken(inTime, "%s is ended by its date, before it", b.x.Name)
+		}
 		if line.Off != nil {
 			b.off[*line.Off] = true
 			b.heads[*line.Off] = -1
@@ -227,6 +233,9 @@ func (w *world) write(b *book, c store.Write) error {
 			return broken(counts, "line %d of %s releases %d rows, and %d were taken", len(b.lines)-1, b.x.Name, k,
 				len(rows))
 		}
+		if err := w.onTick(b, now); err != nil {
+			return err
+		}
 		if err := w.released(b, &line, rows[:k], runs); err != nil {
 			return err
 		}
@@ -246,6 +255,26 @@ func (w *world) write(b *book, c store.Write) error {
 		b.runs[a.Arm], b.issued[a.Arm] = slices.Clone(a.Runs), a.Issued
 	}
 	return nil
+}
+
+// onTick holds that a release is closed at a sweep, half a tick or 50 ms after a public tick, and not with what
+// somebody else writes. A sync is a sweep.
+func (w *world) onTick(b *book, now int64) error {
+	if !w.slept || w.shared || w.syncing || w.slowed || len(w.names) > 1 ||
+		min(time.Since(w.since), time.Since(w.disk.upset)) < 3*time.Second { // a start, and an end of a fault, are sweeps
+		return nil
+	}
+	info, err := w.disk.latest.Load().e.Get(w.t.Context(), b.x.Name)
+	if err != nil {
+		return nil
+	}
+	for _, tick := range append(b.ticks, info.Tick.Milliseconds(), time.Second.Milliseconds()) {
+		if (now-min(tick, 100)/2)%tick <= 1 {
+			return nil
+		}
+	}
+	return broken(blind, "%s: a release is written when there is no sweep, %d ms after a tick", b.x.Name,
+		now%info.Tick.Milliseconds())
 }
 
 // released holds a line and the rows of decisions that it took against what is known of each decision.
@@ -423,7 +452,7 @@ func (s *sums) add(b *book, h *held, values []int64) {
 
 // values are the steps of what is reported of a decision.
 func (w *world) values(b *book, h *held) []int64 {
-	reward, metrics := w.report(b, h.index)
+	reward, metrics := w.report(b, h.index, h.arm)
 	out := []int64{b.clips[0].Steps(reward)}
 	for i, m := range b.x.Metrics {
 		v, ok := metrics[m.Name]
@@ -437,12 +466,14 @@ func (w *world) values(b *book, h *held) []int64 {
 }
 
 // answered holds an answer to a report against what is known. The time is that at which it was asked.
-func (w *world) answered(b *book, k key, h *held, at, deadline int64, s serve.Status, by *process) error {
+func (w *world) answered(b *book, k key, h *held, over bool, at, deadline int64, s serve.Status, by *process) error {
 	name := fmt.Sprintf("%s: decision %d of arm %d", b.x.Name, k.number, k.arm)
 	plain := !b.over && !b.off[int(k.arm)] && !w.jumped && !w.wentBack
 	switch s {
 	case serve.Accepted:
 		switch {
+		case over:
+			return broken(counts, "%s: a reward is accepted after the experiment's end", name)
 		case h.wasVoid:
 			return broken(stayVoid, "%s was void, and a reward of it is accepted", name)
 		case h.by || by != w.disk.latest.Load():
@@ -468,7 +499,11 @@ func (w *world) answered(b *book, k key, h *held, at, deadline int64, s serve.St
 // same holds that a unit which asks again has the decision that is durable, until its window has passed.
 func (w *world) same(b *book, unit, token string) error {
 	g := b.last[unit]
-	if g == nil || b.x.Free || b.over || w.jumped || g.h.by || !b.durable(g.k) || b.off[int(g.k.arm)] ||
+	if g != nil && !b.x.Free && g.met && b.most == 1 && !b.over && !b.off[int(g.k.arm)] && token != g.token &&
+		w.p == w.disk.latest.Load() && !w.jumped {
+		return broken(sticky, "%s: %s has met its last decision, and is given another", b.x.Name, unit)
+	}
+	if g == nil || b.x.Exposure == decl.ExposeActivate || b.x.Free || b.over || w.jumped || g.h.by || !b.durable(g.k) || b.off[int(g.k.arm)] ||
 		w.clock(w.p) >= g.deadline || w.p != w.disk.latest.Load() || token == g.token {
 		return nil
 	}
@@ -496,6 +531,9 @@ func (w *world) look(b *book) error {
 	}
 	var all []byte
 	n := 0
+	if t := info.Tick.Milliseconds(); !slices.Contains(b.ticks, t) {
+		b.ticks = append(b.ticks, t)
+	}
 	for line, err := range lines {
 		if err != nil {
 			return nil

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -119,4 +120,36 @@ func (w *world) rewards(b *book, outcomes []serve.Outcome) ([]serve.Result, erro
 		}
 	}
 	return out, nil
+}
+
+// queue reports through a client's queue, which sends again what was not taken: when it has closed without an
+// error, all of it was.
+func (w *world) queue(b *book, batch []*given) {
+	q, err := w.net.client.Queue(client.QueueConfig{First: 100 * time.Millisecond, Most: time.Second})
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	for _, g := range batch {
+		reward, _ := w.report(b, g.h.index, g.h.arm)
+		if math.IsNaN(reward) {
+			reward = b.x.Lo
+		}
+		if g.h.reward == unsent {
+			g.h.reward = unsure
+		}
+		w.fail(q.Add(b.x.Name, g.token, reward))
+	}
+	w.count.rewards += len(batch)
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	if q.Close(ctx) != nil {
+		return
+	}
+	for _, g := range batch { // its answer is not told: it was accepted unless its window has passed
+		if w.clock(w.p) < g.deadline && !w.jumped {
+			g.h.reward = acked
+			w.count.accepted++
+		}
+	}
 }

@@ -17,13 +17,15 @@ var kindsOfOps = []struct {
 	often int
 }{{"people ask", 40}, {"people report", 40}, {"time passes", 16}, {"ticks pass", 10}, {"at a deadline", 6},
 	{"an operator", 8}, {"a crash", 7}, {"a slow commit", 4}, {"a partition", 2}, {"a clock jumps", 1},
-	{"somebody looks", 4}, {"strangers", 2}}
+	{"somebody looks", 4}, {"strangers", 2}, {"after a tick", 4}, {"a quiet night", 1}}
 
 // plan draws a world and what happens in it.
 func plan(seed uint64) (setting, []op) {
 	r := rand.New(rand.NewPCG(seed, 34))
 	s := setting{seed: seed, kind: simulated[seed%uint64(len(simulated))], slept: r.IntN(3) == 0, shared: r.IntN(4) == 0,
-		wire: r.IntN(16) == 0, lies: r.IntN(8) == 0}
+		wire: r.IntN(16) == 0, lies: r.IntN(8) == 0, large: r.IntN(4) == 0,
+		early: r.IntN(12) == 0}
+	s.early = s.early && !s.slept && !s.shared
 	s.shared = s.shared && !s.wire // what is passed on between processes goes over sockets
 	all := 0
 	for _, k := range kindsOfOps {
@@ -46,11 +48,16 @@ func plan(seed uint64) (setting, []op) {
 var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
 	"joint", "offers", "arms", "arms", "local", "many"}
 
-// size is how many people there are.
+// size is how many people there are: many in one world of four.
 func size(r *rand.Rand, s setting) int {
-	n := pick(r, 1, 3, 8, 30, 100, 1000, 4000)
-	if s.wire || s.kind == "contexts" || s.kind == "joint" || s.kind == "offers" {
-		n = 1 + n/100
+	n := pick(r, 1, 3, 8, 30, 100, 300, 400, 1000)
+	switch contexts := s.kind == "contexts" || s.kind == "joint"; {
+	case s.wire || contexts || s.kind == "offers":
+		n = 1 + n/50
+	case s.large:
+		n *= 10
+	default:
+		n = 1 + n/10
 	}
 	return 1 + r.IntN(n)
 }
@@ -77,6 +84,7 @@ func (w *world) do(o op) {
 	case "at a deadline":
 		w.atDeadline(b)
 	case "an operator":
+		w.fail(w.look(b)) // what tick it had
 		w.operate(b)
 	case "a crash":
 		w.crash()
@@ -105,6 +113,26 @@ func (w *world) do(o op) {
 		w.lookAll()
 	case "strangers":
 		w.strangers(b)
+	case "after a tick":
+		if i, err := w.p.e.Get(w.t.Context(), b.x.Name); w.slept && err == nil && i.Tick > 0 {
+			w.ask(b, 1+w.IntN(4))
+			tick := i.Tick.Milliseconds()
+			for range 1 + w.IntN(4) {
+				w.pass(time.Duration(tick-w.clock(w.p)%tick+1) * time.Millisecond)
+				w.story("just after a tick")
+				w.reports(b, 2)
+			}
+		}
+	case "a quiet night":
+		if w.slept && !w.shared && w.IntN(3) == 0 {
+			w.story("for 65 minutes nobody asks, and then %s is killed", w.p.name)
+			w.pass(65 * time.Minute)
+			w.p.dead.Store(true)
+			w.recover()
+			if d := w.p.e.Drift(); d.Abs() > time.Minute {
+				w.fail(broken(inTime, "after a quiet night the service's time is %v from the clock", d))
+			}
+		}
 	}
 	if w.disk.hasFired() || !w.p.dead.Load() && w.p.e.Ready() != nil {
 		w.recover()
@@ -145,6 +173,13 @@ func (w *world) decide(b *book, unit int) {
 	if token == "" || why != serve.Split {
 		return
 	}
+	late := time.Since(w.since)
+	switch {
+	case b.off[arm] && w.net == nil && !w.shared && w.p == w.disk.latest.Load():
+		w.fail(broken(announced, "%s: %s is given arm %d, which was taken off", b.x.Name, name, arm))
+	case w.p != w.disk.latest.Load() && (w.shared || late > 2*time.Second):
+		w.fail(broken(superseded, "%s gives a decision that cannot count, %v after another has begun", w.p.name, late))
+	}
 	k, deadline, offer := read(token)
 	w.fail(w.same(b, name, token))
 	g := &given{on: b, token: token, k: k, deadline: deadline, unit: name, ticket: ticket}
@@ -153,17 +188,19 @@ func (w *world) decide(b *book, unit int) {
 		if !b.x.Free {
 			g.h.unit = int32(unit) + 1
 		}
+		g.h.arm = k.arm
 		w.index++
 		w.count.decisions++
-		if !offer {
+		if b.last[name] = g; !offer {
 			b.of[k] = g.h
-			b.last[name] = g
 		}
 		w.open = append(w.open, g)
 	}
 	if offer && w.IntN(4) > 0 {
-		s, err := w.p.e.Activate(w.t.Context(), b.x.Name, token, w.IntN(5) > 0)
+		shown := w.IntN(5) > 0
+		s, err := w.p.e.Activate(w.t.Context(), b.x.Name, token, shown)
 		w.tell([]byte(s))
+		g.met = g.met || shown && err == nil && s == serve.Accepted
 		if err != nil {
 			w.tell([]byte("not met"))
 		}
@@ -256,6 +293,10 @@ func (w *world) send(b *book, batch []*given) {
 		}
 		batch = batch[min(len(batch), 5):]
 	}
+	if w.net != nil && len(b.x.Metrics) == 0 && w.IntN(2) == 0 {
+		w.queue(b, batch)
+		return
+	}
 	w.deliver(b, batch, func(outcomes []serve.Outcome) ([]serve.Result, error) {
 		return w.rewards(b, outcomes)
 	})
@@ -265,9 +306,9 @@ func (w *world) send(b *book, batch []*given) {
 func (w *world) deliver(b *book, batch []*given, send func([]serve.Outcome) ([]serve.Result, error)) {
 	outcomes := make([]serve.Outcome, len(batch))
 	was := make([]known, len(batch))
-	at, by := w.clock(w.p), w.p
+	at, by, over := w.clock(w.p), w.p, b.over
 	for i, g := range batch {
-		reward, metrics := w.report(b, g.h.index)
+		reward, metrics := w.report(b, g.h.index, g.h.arm)
 		if g.h.reward == acked && w.IntN(2) == 0 { // the first one counts
 			reward, metrics = b.x.Hi, nil
 		}
@@ -286,12 +327,12 @@ func (w *world) deliver(b *book, batch []*given, send func([]serve.Outcome) ([]s
 		return
 	}
 	for i, r := range results {
-		w.settled(b, batch[i], was[i], at, r, by)
+		w.settled(b, batch[i], was[i], over, at, r, by)
 	}
 }
 
 // settled is told what came of a report.
-func (w *world) settled(b *book, g *given, was known, at int64, r serve.Result, by *process) {
+func (w *world) settled(b *book, g *given, was known, over bool, at int64, r serve.Result, by *process) {
 	w.tell([]byte(r.Status))
 	if r.Err != nil {
 		w.fail(broken(goesOn, "%s: a report is refused: %v", b.x.Name, r.Err))
@@ -304,13 +345,13 @@ func (w *world) settled(b *book, g *given, was known, at int64, r serve.Result, 
 	case was == unsent: // it is sure that it does not count
 		g.h.reward = unsent
 	}
-	w.fail(w.answered(b, g.k, g.h, at, g.deadline, r.Status, by))
+	w.fail(w.answered(b, g.k, g.h, over, at, g.deadline, r.Status, by))
 }
 
 // sendOne reports of an event, or a message that the reward is hidden in.
 func (w *world) sendOne(b *book, g *given) {
-	at, by, was := w.clock(w.p), w.p, g.h.reward
-	reward, _ := w.report(b, g.h.index)
+	at, by, was, over := w.clock(w.p), w.p, g.h.reward, b.over
+	reward, _ := w.report(b, g.h.index, g.h.arm)
 	if g.h.reward == unsent {
 		g.h.reward = unsure
 	}
@@ -342,7 +383,7 @@ func (w *world) sendOne(b *book, g *given) {
 		w.open = append(w.open, g)
 		return
 	}
-	w.settled(b, g, was, at, serve.Result{Status: s}, by)
+	w.settled(b, g, was, over, at, serve.Result{Status: s}, by)
 }
 
 // retract says that somebody never met a decision.
@@ -350,7 +391,7 @@ func (w *world) retract(b *book, g *given) {
 	if g.h.gone == unsent {
 		g.h.gone = unsure
 	}
-	at, by := w.clock(w.p), w.p
+	at, by, over := w.clock(w.p), w.p, b.over
 	s, err := w.p.e.Activate(w.t.Context(), b.x.Name, g.token, false)
 	if err != nil {
 		w.tell([]byte("not taken"))
@@ -362,7 +403,7 @@ func (w *world) retract(b *book, g *given) {
 	} else if g.h.gone == unsure {
 		g.h.gone = unsent
 	}
-	w.fail(w.answered(b, g.k, g.h, at, g.deadline, s, by))
+	w.fail(w.answered(b, g.k, g.h, over, at, g.deadline, s, by))
 }
 
 // atDeadline has somebody report in the last millisecond of a window, or in the first after it.
@@ -404,7 +445,7 @@ func (w *world) operate(b *book) {
 		what, err = "pauses", e.Pause(ctx, name)
 	case 3, 4, 5, 6, 7, 8:
 		what, err = "resumes", e.Resume(ctx, name)
-	case 9, 10:
+	case 9, 10, 18:
 		if len(w.arms[name]) > 2 {
 			arm := pick(w.Rand, w.arms[name]...)
 			what, err = "takes off "+arm+" of", e.TakeOff(ctx, name, arm)
@@ -421,12 +462,10 @@ func (w *world) operate(b *book) {
 			what, err = "erases a unit of", e.Erase(ctx, g.on.x.Name, g.unit)
 			delete(g.on.last, g.unit)
 		}
-	case 18:
-		if w.IntN(6) == 0 {
+	case 19:
+		if what, err = "archives", e.Archive(ctx, name); w.IntN(6) == 0 {
 			what, err = "stops", e.Stop(ctx, name, "")
 		}
-	case 19:
-		what, err = "archives", e.Archive(ctx, name)
 	}
 	w.story("an operator %s %s: %v", what, name, err)
 }
@@ -440,7 +479,11 @@ func (w *world) crash() {
 		w.disk.left, w.disk.how = n, how
 		w.disk.mu.Unlock()
 	}
-	switch w.IntN(10) {
+	switch w.IntN(12) {
+	case 10:
+		w.story("a line cannot be read")
+		w.disk.unread.Store(1 + w.Int64N(12))
+		fallthrough
 	case 0, 1:
 		w.story("%s is killed", w.p.name)
 		w.p.dead.Store(true)
@@ -457,21 +500,47 @@ func (w *world) crash() {
 		w.story("%s ends", w.p.name)
 		w.bury(w.p, true)
 		w.recover()
+	case 11:
+		w.hang()
 	default:
 		w.takeover()
 	}
 }
 
+// hang has a commit not come back for long, while another process watches, and asks who hangs.
+func (w *world) hang() {
+	if !w.shared {
+		return
+	}
+	if len(w.alive()) < 2 {
+		w.start()
+	}
+	w.story("a commit of %s hangs", w.p.name)
+	w.disk.slow.Store(int64(5 * time.Second))
+	was := w.p
+	for range 8 {
+		w.p = was
+		w.ask(w.byName[pick(w.Rand, w.names...)], 1)
+		w.rest(500 * time.Millisecond)
+	}
+	w.disk.slow.Store(0)
+	w.rest(2 * time.Second)
+	w.lead()
+}
+
+func (w *world) alive() (out []*process) {
+	for _, p := range w.peers {
+		if !p.dead.Load() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // takeover has another process take the store over, or share it.
 func (w *world) takeover() {
 	if w.shared {
-		alive := 0
-		for _, p := range w.peers {
-			if !p.dead.Load() {
-				alive++
-			}
-		}
-		if alive < 3 {
+		if len(w.alive()) < 3 {
 			w.story("%s begins beside %s", w.start().name, w.p.name)
 		}
 		return
@@ -490,6 +559,8 @@ func (w *world) takeover() {
 		}
 		w.rest(time.Duration(w.IntN(1500)) * time.Millisecond)
 	}
+	w.rest(3 * time.Second)
+	w.ask(w.byName[w.names[0]], 2)
 	w.p = is
 	synctest.Wait()
 	w.bury(was, false)
@@ -506,6 +577,8 @@ func (w *world) slowCommit(b *book, n int) {
 		return
 	}
 	w.disk.slow.Store(int64(d))
+	w.slowed = true
+	defer func() { w.rest(time.Second); w.slowed = false }()
 	type answer struct {
 		results []serve.Result
 		err     error

@@ -17,6 +17,7 @@ var (
 	simFrom  = flag.Uint64("simulate.from", 0, "the first world")
 	simMost  = flag.Int("simulate.decisions", 0, "how many decisions there are at least; 0: as many as usual")
 	simShard = flag.String("simulate.shard", "", "i/n: the worlds of one of n processes")
+	simShort = flag.Bool("simulate.shrink", true, "shrink a failure to the shortest story")
 	simStory = flag.Bool("simulate.story", false, "tell what happens")
 )
 
@@ -98,7 +99,9 @@ func shard(t *testing.T, most int) {
 		worlds++
 		if r.broken != nil || !ok {
 			t.Errorf("after %d decisions, world %d, of kind %s: %v", all.decisions, seed, s.kind, r.broken)
-			shrink(t, s, ops, r.broken)
+			if *simShort {
+				shrink(t, s, ops, r.broken)
+			}
 			break
 		}
 	}

@@ -40,6 +40,8 @@ type setting struct {
 	blind  bool // nothing that is released has anything of a reward
 	others bool // all rewards are other ones
 	lies   bool // the disk goes back in the end
+	early  bool // the first clock was ahead
+	large  bool // many people
 }
 
 // A world is a service, its people, its operators and its faults, in a time of its own.
@@ -64,7 +66,9 @@ type world struct {
 	guests int
 	index  int32
 
+	since            time.Time // who writes has begun
 	jumped, wentBack bool
+	syncing, slowed  bool // a sweep is asked for; a commit was slow, and sweeps are late
 	broken           *violation
 	story            func(format string, args ...any)
 	digest           hash.Hash64
@@ -94,6 +98,7 @@ type given struct {
 	on       *book
 	token    string
 	event    string
+	met      bool // an offer, and it was
 	k        key
 	h        *held
 	deadline int64
@@ -199,6 +204,13 @@ func (w *world) begin() {
 		w.disk.begun = func() { w.random.hold(true) }
 	}
 	w.p = w.start()
+	if w.early {
+		w.story("the clock of %s is two days ahead, until another process begins", w.p.name)
+		w.p.ahead.Store(2 * 24 * time.Hour.Milliseconds())
+		w.fail(w.p.e.Sync(w.t.Context()))
+		w.bury(w.p, true)
+		w.p, w.jumped = w.start(), true
+	}
 	d := declarer{Rand: w.Rand, kind: w.kind, now: time.UnixMilli(w.clock(w.p))}
 	n := 1
 	if w.kind == "many" {
@@ -225,7 +237,10 @@ func (w *world) begin() {
 			w.arms[x.Name] = append(w.arms[x.Name], a.Name)
 		}
 		w.fail(w.p.e.Create(w.t.Context(), *x))
-		w.fail(w.p.e.Start(w.t.Context(), x.Name))
+		w.rest(0)
+	}
+	for _, name := range w.names {
+		w.fail(w.p.e.Start(w.t.Context(), name))
 		w.rest(0)
 	}
 	if w.wire {
@@ -247,18 +262,24 @@ func (w *world) start() *process {
 	if w.shared {
 		cfg.Advertise = "http://" + fmt.Sprint(len(w.peers)) + ".test"
 	}
-	e, err := serve.Open(w.t.Context(), cfg)
-	if err != nil {
-		w.fail(err)
-		return p
+	for {
+		e, err := serve.Open(w.t.Context(), cfg)
+		if p.e = e; err == nil {
+			break
+		}
+		if !errors.Is(err, errDisk) {
+			w.fail(broken(goesOn, "%s does not begin: %v", p.name, err))
+			break
+		}
+		w.story("%s does not begin: %v", p.name, err)
 	}
-	p.e = e
 	w.rest(0)
 	return p
 }
 
 // takenOver is told of who begins.
 func (w *world) takenOver(p *process, o store.Opened) {
+	w.since = time.Now()
 	for _, r := range o.Experiments {
 		if b := w.books[r.ID]; b != nil && b.x.Contextual != nil {
 			b.next = b.issued[0]
@@ -284,12 +305,12 @@ func (w *world) written(p *process, c store.Commit) {
 		if p != w.disk.latest.Load() {
 			w.fail(broken(superseded, "%s writes", p.name))
 		}
-		w.fail(w.write(b, r))
+		w.fail(w.write(b, r, c.Now))
 	}
 }
 
 // report is what somebody reports of a decision.
-func (w *world) report(b *book, index int32) (reward float64, metrics map[string]float64) {
+func (w *world) report(b *book, index, arm int32) (reward float64, metrics map[string]float64) {
 	x := uint64(index)*0x9e3779b97f4a7c15 ^ w.seed*0xbf58476d1ce4e5b9
 	x ^= x >> 29
 	x *= 0x94d049bb133111eb
@@ -298,6 +319,9 @@ func (w *world) report(b *book, index int32) (reward float64, metrics map[string
 		x ^= 0x55
 	}
 	lo, hi := b.x.Range()
+	if b.x.Risk > 0 && x&7 > 0 { // one arm is the best, and a rule finds it
+		return map[bool]float64{true: lo, false: hi}[arm == 0], nil
+	}
 	reward = [...]float64{lo, hi, hi, lo, lo + (hi-lo)/2, lo + (hi-lo)/4, 2*hi + 1, math.NaN()}[x&7]
 	if len(b.x.Metrics) > 0 {
 		metrics = map[string]float64{}
@@ -313,6 +337,13 @@ func (w *world) report(b *book, index int32) (reward float64, metrics map[string
 // ends brings the world to rest, and looks at all of it.
 func (w *world) end() {
 	w.Rand = rand.New(rand.NewPCG(w.seed, 33))
+	if w.broken == nil && w.IntN(2) == 0 { // who reports after the end is told that it does not count
+		for _, name := range w.names {
+			b := w.byName[name]
+			w.story("an operator stops %s: %v", name, w.p.e.Stop(w.t.Context(), name, ""))
+			w.reports(b, 20)
+		}
+	}
 	if w.broken == nil {
 		w.calm()
 		w.lookAll()
@@ -367,7 +398,7 @@ func (w *world) goBack() {
 	for _, name := range w.names {
 		ran[name] = !w.byName[name].over
 	}
-	n := 1 + w.IntN(30)
+	n := pick(w.Rand, 1+w.IntN(30), max(1, len(w.disk.log)-1-w.IntN(2*len(w.names)+2)))
 	w.story("the disk loses the last %d commits", n)
 	w.fail(w.disk.goBack(w.t.Context(), n))
 	w.p = w.start()
@@ -457,6 +488,8 @@ func (w *world) where(p *process) (here bool, address string, until context.Cont
 }
 
 func (w *world) sync() {
+	w.syncing = true
+	defer func() { w.syncing = false }()
 	if err := w.p.e.Sync(w.t.Context()); err != nil {
 		w.story("a sync: %v", err)
 	}
