@@ -176,12 +176,29 @@ type served struct {
 	journal
 	gathers
 
+	durable durable
 	hours   hours
 	written []wrote // by arm, what is on disk
 	parts   map[[2]int]int
 	todo    todo
 	owes    bool // debts has it
 	telling bool // the webhook is being told
+}
+
+// A durable is what is told of an experiment and was written: while nothing can be, what an operator did is
+// done in memory, may never be written, and is not told.
+type durable struct {
+	state  State
+	keep   int
+	why    endReason
+	reason string
+	lines  int
+	tip    string
+}
+
+// confirmed notes that all of the experiment is durable. Its lock is held.
+func (x *served) confirmed() {
+	x.durable = durable{x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Reason, x.lines, x.tip}
 }
 
 // A todo is what the next commit has to do.
@@ -276,6 +293,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 			return nil, err
 		}
 	}
+	x.confirmed()
 	x.hours = hours{at: -1, n: make([]int, len(x.board.queues))}
 	x.gatherer, err = x.newGatherer(e)
 	return x, err
@@ -415,6 +433,9 @@ func (x *served) archive() error {
 
 // state is what the record's state means now.
 func (x *served) state(now int64) (s State, wait string, until int64) {
+	if x.durable.state != x.rec.State {
+		return x.durable.state, "", 0
+	}
 	if x.rec.State != Running || x.play == nil { // which is not played by who only reads
 		return x.rec.State, "", 0
 	}
@@ -433,7 +454,7 @@ func (x *served) state(now int64) (s State, wait string, until int64) {
 func (x *served) info(now int64) Info {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	out := Info{Experiment: x.decl, Reason: x.rec.Reason, Why: string(x.rec.Why), Keep: x.rec.Keep,
+	out := Info{Experiment: x.decl, Reason: x.durable.reason, Why: string(x.durable.why), Keep: x.durable.keep,
 		Batches: x.shown, Tick: time.Duration(x.tick) * time.Millisecond}
 	var until int64
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,5 +223,37 @@ func TestUnknownIsNamedOnce(t *testing.T) {
 	err := e.Start(t.Context(), "nobody")
 	if !errors.Is(err, ErrNotFound) || strings.Count(fmt.Sprint(err), "nobody") != 1 {
 		t.Error(err)
+	}
+}
+
+// While nothing can be written, what an operator did is not told: after the fault it may never have been. The
+// simulation found that a stop was shown, with a line of the transcript that nobody had.
+func TestOnlyWhatIsDurableIsTold(t *testing.T) {
+	c, mem := newClock(), store.NewMemory()
+	var full atomic.Bool
+	e := open(t, Config{Clock: c.Now, Store: func(ctx context.Context) (store.Store, error) {
+		if full.Load() {
+			return nil, errDisk
+		}
+		s, err := mem.Open(ctx)
+		return sick{s, &full}, err
+	}})
+	begin(t, e, shop)
+	was, err := e.Get(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full.Store(true)
+	if err := e.Stop(t.Context(), "shop", ""); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("a stop on a full disk: %v", err)
+	}
+	is, err := e.Get(t.Context(), "shop")
+	if err != nil || is.State != was.State || is.Why != "" || is.Lines != was.Lines || is.Tip != was.Tip {
+		t.Errorf("it is %s, %q, %d lines; %v; it was %s, %d lines", is.State, is.Why, is.Lines, err, was.State, was.Lines)
+	}
+	full.Store(false)
+	within(t, 10*time.Second, "an end of the fault", func() bool { return e.Ready() == nil })
+	if is, err = e.Get(t.Context(), "shop"); err != nil || is.State != was.State {
+		t.Errorf("it is %s after the fault: %v", is.State, err)
 	}
 }

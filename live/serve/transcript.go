@@ -141,10 +141,10 @@ func (x *served) link() (lines [][]byte) {
 
 // visible is how many lines everybody may see, and the hash of the last of them.
 func (x *served) visible() (lines int, tip string) {
-	if x.pending != nil {
+	if x.pending != nil && x.held <= x.durable.lines {
 		return x.held, x.heldTip
 	}
-	return x.lines, x.tip
+	return x.durable.lines, x.durable.tip
 }
 
 // An entry is a line without its link.

@@ -304,6 +304,11 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		}
 		return err
 	}
+	for x := range visit {
+		x.mu.Lock()
+		x.confirmed()
+		x.mu.Unlock()
+	}
 	for _, j := range jobs {
 		if j.after != nil && j.err == nil {
 			j.after()
@@ -441,6 +446,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 			if restored[i], err = e.restore(ctx, st, r, opened.Older); err != nil {
 				return fmt.Errorf("experiment %q: %w", r.Name, err)
 			}
+			restored[i].confirmed()
 			return nil
 		}
 	}); err != nil {

@@ -476,7 +476,7 @@ func (w *world) answered(b *book, k key, h *held, over bool, at, deadline int64,
 			return broken(counts, "%s: a reward is accepted after the experiment's end", name)
 		case h.wasVoid:
 			return broken(stayVoid, "%s was void, and a reward of it is accepted", name)
-		case h.by || by != w.disk.latest.Load():
+		case h.by && b.x.Exposure != decl.ExposeActivate || by != w.disk.latest.Load(): // an offer may be met elsewhere
 			return broken(superseded, "%s: a process that was superseded accepts its reward", name)
 		case !w.jumped && at >= deadline+w.rounding():
 			return broken(inTime, "%s: a reward %d ms after its deadline is accepted", name, at-deadline)
@@ -572,6 +572,23 @@ func (w *world) look(b *book) error {
 		if got := info.Arms[a]; got.Released != arm.Released || got.Sum != arm.Sum || n == len(b.lines) && got.Off != arm.Off {
 			return broken(replays, "%s: arm %d is replayed as %+v, and shown as %+v", b.x.Name, a, arm, got)
 		}
+	}
+	return nil
+}
+
+// durableOnly holds that while nothing can be written, nothing is shown that was not.
+func (w *world) durableOnly(b *book) error {
+	if w.p.dead.Load() || w.p != w.disk.latest.Load() {
+		return nil
+	}
+	info, err := w.p.e.Get(w.t.Context(), b.x.Name)
+	switch {
+	case err != nil:
+		return nil
+	case info.Lines > len(b.lines):
+		return broken(stays, "%s: %d lines are told of, %d are durable", b.x.Name, info.Lines, len(b.lines))
+	case info.State == serve.Stopped && b.state != serve.Stopped:
+		return broken(stays, "%s is shown as stopped, and is durably %s", b.x.Name, b.state)
 	}
 	return nil
 }

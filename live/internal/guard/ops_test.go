@@ -97,7 +97,16 @@ func (w *world) do(o op) {
 		p.cut.Store(true)
 		w.ask(b, 1+w.IntN(5))
 		w.reports(b, 1+w.IntN(5))
+		switch w.IntN(4) {
+		case 0:
+			w.operate(b)
+		case 1:
+			w.story("an operator stops %s: %v", name, w.p.e.Stop(w.t.Context(), name, ""))
+		}
 		w.rest(d)
+		for _, name := range w.names {
+			w.fail(w.durableOnly(w.byName[name]))
+		}
 		p.cut.Store(false)
 		w.recover()
 	case "a clock jumps":
