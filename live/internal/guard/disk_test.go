@@ -50,6 +50,7 @@ type disk struct {
 	address string
 	writer  *process
 	left    int    // commits until what follows happens, if it is not 0
+	rows    bool   // of those with releases
 	how     string // lost or written: the process dies; refused or unsure: it lives
 	fired   bool
 
@@ -164,7 +165,7 @@ func (c *connection) Commit(ctx context.Context, w store.Commit) error {
 		return err
 	}
 	how := ""
-	if d.left > 0 && len(w.Writes) > 0 {
+	if d.left > 0 && len(w.Writes) > 0 && (!d.rows || slices.ContainsFunc(w.Writes, taken)) {
 		if d.left--; d.left == 0 {
 			how, d.fired, d.upset = d.how, true, time.Now()
 		}
@@ -195,6 +196,8 @@ func (c *connection) Commit(ctx context.Context, w store.Commit) error {
 	}
 	return nil
 }
+
+func taken(w store.Write) bool { return len(w.Taken) > 0 }
 
 // Reports come one arm after the other: sums of many arms are asked for at once.
 func (c *connection) Reports(ctx context.Context, id int64, arm, start,

@@ -118,7 +118,9 @@ type book struct {
 	ticks         []int64 // that it has had
 	state         serve.State
 	reason        string
-	ended, over   bool // its last line is written; nothing counts any more
+	asked         int64 // when the last decision was made
+	closed        int64 // the time of its last line
+	ended, over   bool  // its last line is written; nothing counts any more
 }
 
 func newBook(x *serve.Experiment) (*book, error) {
@@ -211,6 +213,10 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			w.clock(w.disk.latest.Load()) < b.x.End.UnixMilli() {
 			return broken(inTime, "%s is ended by its date, before it", b.x.Name)
 		}
+		before := b.closed
+		if at, err := time.Parse(time.RFC3339, line.At); err == nil {
+			b.closed = at.UnixMilli()
+		}
 		if line.Off != nil {
 			b.off[*line.Off] = true
 			b.heads[*line.Off] = -1
@@ -236,7 +242,11 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 		if err := w.onTick(b, now); err != nil {
 			return err
 		}
-		if err := w.released(b, &line, rows[:k], runs); err != nil {
+		due, err := w.released(b, &line, rows[:k], runs)
+		if err == nil {
+			err = w.atOnce(b, now, due, before)
+		}
+		if err != nil {
 			return err
 		}
 		rows = rows[k:]
@@ -260,8 +270,7 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 // onTick holds that a release is closed at a sweep, half a tick or 50 ms after a public tick, and not with what
 // somebody else writes. A sync is a sweep.
 func (w *world) onTick(b *book, now int64) error {
-	if !w.slept || w.shared || w.syncing || w.slowed || len(w.names) > 1 ||
-		min(time.Since(w.since), time.Since(w.disk.upset)) < 3*time.Second { // a start, and an end of a fault, are sweeps
+	if w.syncing || len(w.names) > 1 || !w.steady() {
 		return nil
 	}
 	info, err := w.disk.latest.Load().e.Get(w.t.Context(), b.x.Name)
@@ -277,19 +286,44 @@ func (w *world) onTick(b *book, now int64) error {
 		now%info.Tick.Milliseconds())
 }
 
-// released holds a line and the rows of decisions that it took against what is known of each decision.
-func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.Run) error {
+// never is a time that does not come.
+const never = 1 << 60
+
+// steady says that sweeps come at their times: a start, and an end of a fault, are sweeps too.
+func (w *world) steady() bool {
+	return w.slept && !w.shared && !w.slowed && !w.jumped &&
+		min(time.Since(w.since), time.Since(w.disk.upset)) > 3*time.Second
+}
+
+// atOnce holds that a release is closed at the first tick after all of its windows, whatever else there is to
+// write. There is one line at a tick.
+func (w *world) atOnce(b *book, now, windows, before int64) error {
+	info, err := w.disk.latest.Load().e.Get(w.t.Context(), b.x.Name)
+	if err != nil || !w.steady() || !b.exact || b.x.Contextual != nil {
+		return nil
+	}
+	tick := slices.Max(append(b.ticks, info.Tick.Milliseconds()))
+	due := max(windows, b.asked, before+tick, w.since.UnixMilli()+1000, w.disk.upset.UnixMilli()+1000)
+	if late := now - due - tick - 51; late > 0 {
+		return broken(blind, "%s: a release comes %d ms later than it must", b.x.Name, late)
+	}
+	return nil
+}
+
+// released holds a line and the rows of decisions that it took against what is known of each decision, and gives
+// when the last window of these has passed.
+func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.Run) (windows int64, err error) {
 	name := func(i int) string { return fmt.Sprintf("%s, line %d, arm %d", b.x.Name, len(b.lines)-1, rows[i].Arm) }
 	var ns []int
 	if err := json.Unmarshal(line.Release.N, &ns); err != nil {
 		ns = []int{0}
 		if err := json.Unmarshal(line.Release.N, &ns[0]); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	for i, row := range rows {
 		if row.Start != b.heads[row.Arm] {
-			return broken(twice, "%s: decisions %d to %d, and those below %d were released before", name(i),
+			return 0, broken(twice, "%s: decisions %d to %d, and those below %d were released before", name(i),
 				row.Start, row.End, b.heads[row.Arm])
 		}
 		b.heads[row.Arm] = row.End
@@ -299,21 +333,22 @@ func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.
 			e, _ := epoch(runs[row.Arm], n)
 			k := key{int32(row.Arm), int32(n), e}
 			h := b.of[k]
-			if h == nil {
-				h = &held{}
+			if h == nil { // nobody was told of it
+				h, windows = &held{}, never
 			}
+			windows = max(windows, h.deadline)
 			if h.by {
-				return broken(superseded, "%s: decision %d", name(i), n)
+				return 0, broken(superseded, "%s: decision %d", name(i), n)
 			}
 			if at := w.clock(w.disk.latest.Load()); !w.jumped && at < h.deadline {
-				return broken(inTime, "%s: decision %d is released %d ms before its deadline", name(i), n, h.deadline-at)
+				return 0, broken(inTime, "%s: decision %d is released %d ms before its deadline", name(i), n, h.deadline-at)
 			}
 			if h.wasVoid {
-				return broken(stayVoid, "%s: decision %d", name(i), n)
+				return 0, broken(stayVoid, "%s: decision %d", name(i), n)
 			}
 			if h.unit > 0 && h.gone == unsent {
 				if b.counted[h.unit]++; b.counted[h.unit] > b.most {
-					return broken(budgets, "%s: unit %d counts %d times", name(i), h.unit, b.counted[h.unit])
+					return 0, broken(budgets, "%s: unit %d counts %d times", name(i), h.unit, b.counted[h.unit])
 				}
 			}
 			want.add(b, h, w.values(b, h))
@@ -323,10 +358,10 @@ func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.
 			continue
 		}
 		if err := w.sum(b, line, i, ns[i], &want, name(i)); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return windows, nil
 }
 
 // sum holds what was released of a row against what must be in it.
@@ -496,15 +531,19 @@ func (w *world) answered(b *book, k key, h *held, over bool, at, deadline int64,
 	return nil
 }
 
+// lasts says that what was told of an arm must hold.
+func (w *world) lasts(b *book, arm int) bool {
+	return !b.over && !b.off[arm] && !w.jumped && w.p == w.disk.latest.Load()
+}
+
 // same holds that a unit which asks again has the decision that is durable, until its window has passed.
 func (w *world) same(b *book, unit, token string) error {
 	g := b.last[unit]
-	if g != nil && !b.x.Free && g.met && b.most == 1 && !b.over && !b.off[int(g.k.arm)] && token != g.token &&
-		w.p == w.disk.latest.Load() && !w.jumped {
+	if g != nil && !b.x.Free && g.met && b.most == 1 && token != g.token && w.lasts(b, int(g.k.arm)) {
 		return broken(sticky, "%s: %s has met its last decision, and is given another", b.x.Name, unit)
 	}
-	if g == nil || b.x.Exposure == decl.ExposeActivate || b.x.Free || b.over || w.jumped || g.h.by || !b.durable(g.k) || b.off[int(g.k.arm)] ||
-		w.clock(w.p) >= g.deadline || w.p != w.disk.latest.Load() || token == g.token {
+	if g == nil || b.x.Exposure == decl.ExposeActivate || b.x.Free || g.h.by || !b.durable(g.k) ||
+		!w.lasts(b, int(g.k.arm)) || w.clock(w.p) >= g.deadline || token == g.token {
 		return nil
 	}
 	return broken(sticky, "%s: %s had decision %d of arm %d, and is given another", b.x.Name, unit, g.k.number, g.k.arm)

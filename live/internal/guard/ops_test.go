@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing/synctest"
@@ -17,13 +18,13 @@ var kindsOfOps = []struct {
 	often int
 }{{"people ask", 40}, {"people report", 40}, {"time passes", 16}, {"ticks pass", 10}, {"at a deadline", 6},
 	{"an operator", 8}, {"a crash", 7}, {"a slow commit", 4}, {"a partition", 2}, {"a clock jumps", 1},
-	{"somebody looks", 4}, {"strangers", 2}, {"after a tick", 4}, {"a quiet night", 1}}
+	{"somebody looks", 4}, {"strangers", 2}, {"after a tick", 4}, {"a quiet night", 1}, {"at a sweep", 4}}
 
 // plan draws a world and what happens in it.
 func plan(seed uint64) (setting, []op) {
 	r := rand.New(rand.NewPCG(seed, 34))
 	s := setting{seed: seed, kind: simulated[seed%uint64(len(simulated))], slept: r.IntN(3) == 0, shared: r.IntN(4) == 0,
-		wire: r.IntN(16) == 0, lies: r.IntN(8) == 0, large: r.IntN(4) == 0,
+		wire: r.IntN(16) == 0, lies: r.IntN(4) == 0, large: r.IntN(4) == 0,
 		early: r.IntN(12) == 0}
 	s.early = s.early && !s.slept && !s.shared
 	s.shared = s.shared && !s.wire // what is passed on between processes goes over sockets
@@ -132,9 +133,12 @@ func (w *world) do(o op) {
 				w.reports(b, 2)
 			}
 		}
+	case "at a sweep":
+		w.atSweep(b)
 	case "a quiet night":
 		if w.slept && !w.shared && w.IntN(3) == 0 {
 			w.story("for 65 minutes nobody asks, and then %s is killed", w.p.name)
+			w.disk.disarm() // it is no outage
 			w.pass(65 * time.Minute)
 			w.p.dead.Store(true)
 			w.recover()
@@ -148,8 +152,15 @@ func (w *world) do(o op) {
 	}
 }
 
-// ask has people ask, most of whom are new.
+// ask has people ask, and most of them report at once.
 func (w *world) ask(b *book, n int) {
+	if w.askOnly(b, n); w.broken == nil && w.IntN(3) > 0 {
+		w.reports(b, n)
+	}
+}
+
+// askOnly has people ask, most of whom are new.
+func (w *world) askOnly(b *book, n int) {
 	before := w.count.decisions
 	for range n {
 		unit := w.guests
@@ -161,14 +172,11 @@ func (w *world) ask(b *book, n int) {
 		} else {
 			w.decide(b, unit)
 		}
-		if w.broken != nil {
+		if b.asked = w.clock(w.p); w.broken != nil {
 			return
 		}
 	}
 	w.story("%d people ask %s: %d decisions count", n, b.x.Name, w.count.decisions-before)
-	if w.IntN(3) > 0 { // most tell at once what they think
-		w.reports(b, n)
-	}
 }
 
 func (w *world) decide(b *book, unit int) {
@@ -179,6 +187,9 @@ func (w *world) decide(b *book, unit int) {
 	}
 	w.tell([]byte(token))
 	w.tellInt(uint64(arm))
+	if g := b.last[name]; why == serve.Limit && g != nil && g.met && b.most == 1 && !b.x.Free && w.lasts(b, int(g.k.arm)) {
+		w.fail(broken(sticky, "%s: %s has met a decision, and is told that it has had all", b.x.Name, name))
+	}
 	if token == "" || why != serve.Split {
 		return
 	}
@@ -200,6 +211,8 @@ func (w *world) decide(b *book, unit int) {
 		g.h.arm = k.arm
 		w.index++
 		w.count.decisions++
+		was := b.last[name]
+		g.met = offer && was != nil && was.met && was.token == token
 		if b.last[name] = g; !offer {
 			b.of[k] = g.h
 		}
@@ -354,6 +367,9 @@ func (w *world) settled(b *book, g *given, was known, over bool, at int64, r ser
 	case was == unsent: // it is sure that it does not count
 		g.h.reward = unsent
 	}
+	if r.Status == serve.Void && g.met && !w.wentBack && by == w.p && w.lasts(b, int(g.k.arm)) {
+		w.fail(broken(counts, "%s: a decision that %s has met is void", b.x.Name, g.unit))
+	}
 	w.fail(w.answered(b, g.k, g.h, over, at, g.deadline, r.Status, by))
 }
 
@@ -432,6 +448,41 @@ func (w *world) atDeadline(b *book) {
 	w.sync()
 }
 
+// atSweep has somebody report at each sweep, while releases of another experiment are due.
+func (w *world) atSweep(b *book) {
+	other := w.byName[pick(w.Rand, w.names...)]
+	batch := w.some(other, 1)
+	if w.open = append(w.open, batch...); !w.slept || w.shared || len(batch) == 0 || other == b {
+		return
+	}
+	w.askOnly(b, 3)
+	mine := w.some(b, 1)
+	if d := batch[0].deadline - w.clock(w.p); d > 1 && d < 600_000 {
+		w.pass(time.Duration(d-1) * time.Millisecond)
+	}
+	w.story("somebody reports to %s at each sweep", b.x.Name)
+	for range 12 * len(mine) {
+		next := int64(math.MaxInt64)
+		for _, name := range w.names {
+			if i, err := w.p.e.Get(w.t.Context(), name); err == nil && i.Tick > 0 {
+				tick := i.Tick.Milliseconds()
+				for at := w.clock(w.p)/tick*tick + min(tick, 100)/2; ; at += tick {
+					if at > w.clock(w.p) {
+						next = min(next, at)
+						break
+					}
+				}
+			}
+		}
+		if next == math.MaxInt64 || w.broken != nil {
+			return
+		}
+		time.Sleep(time.Until(time.UnixMilli(next)))
+		w.send(b, mine)
+	}
+	w.old = append(w.old, mine...)
+}
+
 // strangers send what nobody was given.
 func (w *world) strangers(b *book) {
 	if b.x.Contextual != nil || b.x.Trust != "" || len(w.old) == 0 {
@@ -457,11 +508,13 @@ func (w *world) operate(b *book) {
 	case 9, 10, 18:
 		if len(w.arms[name]) > 2 {
 			arm := pick(w.Rand, w.arms[name]...)
-			what, err = "takes off "+arm+" of", e.TakeOff(ctx, name, arm)
+			if what, err = "takes off "+arm+" of", e.TakeOff(ctx, name, arm); err == nil && w.IntN(2) == 0 {
+				defer w.restart()
+			}
 		}
 	case 11, 12, 13:
 		d := pick(w.Rand, 800*time.Millisecond, 3*time.Second, 8*time.Second, 40*time.Second)
-		what, err = fmt.Sprintf("sets the window of %v for", d), e.Change(ctx, name, serve.Change{Window: &d})
+		what, err = fmt.Sprintf("sets the window of %v for", d), w.shorten(b, d)
 	case 14, 15:
 		f := pick(w.Rand, 0.05, 0.1, 0.6)
 		what, err = "changes the floor of", e.Change(ctx, name, serve.Change{Floor: &f})
@@ -479,13 +532,38 @@ func (w *world) operate(b *book) {
 	w.story("an operator %s %s: %v", what, name, err)
 }
 
+// restart kills a process when what was asked of it has been done, at its next ticks.
+func (w *world) restart() {
+	for range 3 {
+		w.pass(time.Second)
+		w.sync()
+	}
+	w.story("%s is killed", w.p.name)
+	w.p.dead.Store(true)
+	w.recover()
+	w.lookAll()
+}
+
+// shorten sets a window while people have longer ones.
+func (w *world) shorten(b *book, d time.Duration) error {
+	w.askOnly(b, 1+w.IntN(4))
+	err := w.p.e.Change(w.t.Context(), b.x.Name, serve.Change{Window: &d})
+	for range 5 {
+		w.pass(time.Second)
+		w.sync()
+		w.askOnly(b, 1+w.IntN(8))
+	}
+	return err
+}
+
 // crash ends a process in one of many ways, or has its disk fail it.
 func (w *world) crash() {
 	arm := func(how string) {
-		n := 1 + w.IntN(4)
-		w.story("commit %d from now is %s", n, how)
+		n, rows := 1+w.IntN(4), w.IntN(2) == 0
+		what := map[bool]string{true: "release", false: "commit"}[rows]
+		w.story("%s %d from now is %s", what, n, how)
 		w.disk.mu.Lock()
-		w.disk.left, w.disk.how = n, how
+		w.disk.left, w.disk.how, w.disk.rows = n, how, rows
 		w.disk.mu.Unlock()
 	}
 	switch w.IntN(12) {
@@ -529,7 +607,7 @@ func (w *world) hang() {
 	was := w.p
 	for range 8 {
 		w.p = was
-		w.ask(w.byName[pick(w.Rand, w.names...)], 1)
+		w.askOnly(w.byName[pick(w.Rand, w.names...)], 3) // whoever reports waits for the commit
 		w.rest(500 * time.Millisecond)
 	}
 	w.disk.slow.Store(0)

@@ -299,7 +299,7 @@ func (w *world) written(p *process, c store.Commit) {
 		if b == nil {
 			continue
 		}
-		if len(r.Taken) > 0 {
+		if taken(r) {
 			w.count.releases++
 		}
 		if p != w.disk.latest.Load() {
@@ -320,7 +320,7 @@ func (w *world) report(b *book, index, arm int32) (reward float64, metrics map[s
 	}
 	lo, hi := b.x.Range()
 	if b.x.Risk > 0 && x&7 > 0 { // one arm is the best, and a rule finds it
-		return map[bool]float64{true: lo, false: hi}[arm == 0], nil
+		return map[bool]float64{true: hi, false: lo}[arm == 0], nil
 	}
 	reward = [...]float64{lo, hi, hi, lo, lo + (hi-lo)/2, lo + (hi-lo)/4, 2*hi + 1, math.NaN()}[x&7]
 	if len(b.x.Metrics) > 0 {
@@ -337,7 +337,7 @@ func (w *world) report(b *book, index, arm int32) (reward float64, metrics map[s
 // ends brings the world to rest, and looks at all of it.
 func (w *world) end() {
 	w.Rand = rand.New(rand.NewPCG(w.seed, 33))
-	if w.broken == nil && w.IntN(2) == 0 { // who reports after the end is told that it does not count
+	if w.broken == nil && !w.lies && w.IntN(2) == 0 { // who reports after the end is told that it does not count
 		for _, name := range w.names {
 			b := w.byName[name]
 			w.story("an operator stops %s: %v", name, w.p.e.Stop(w.t.Context(), name, ""))
@@ -372,7 +372,7 @@ func (w *world) calm() {
 	w.recover()
 }
 
-// served holds that the service goes on: a reward is taken of every experiment that runs.
+// served holds that the service goes on: every experiment that runs decides.
 func (w *world) served() {
 	for _, name := range w.names {
 		b := w.byName[name]
@@ -381,6 +381,13 @@ func (w *world) served() {
 		}
 		if err := w.p.e.Sync(w.t.Context()); err != nil {
 			w.fail(broken(goesOn, "nothing can be written: %v", err))
+		}
+		if b.state != serve.Running || b.x.Contextual != nil || !b.x.Start.IsZero() || w.broken != nil {
+			continue
+		}
+		d, err := w.p.e.DecideFor(w.t.Context(), name, serve.Ask{Unit: "the last", Context: map[string]any{"country": "ch"}})
+		if err != nil || d.Reason == serve.Disabled {
+			w.fail(broken(goesOn, "%s runs, and answers %s: %v", name, d.Reason, err))
 		}
 	}
 }
