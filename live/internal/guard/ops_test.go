@@ -203,7 +203,12 @@ func (w *world) decide(b *book, unit int) {
 	k, deadline, offer := read(token)
 	w.fail(w.same(b, name, token))
 	g := &given{on: b, token: token, k: k, deadline: deadline, unit: name, ticket: ticket}
-	if g.h = b.of[k]; g.h == nil || offer {
+	if g.h = b.of[k]; offer { // it may be told again
+		if g.h = nil; b.last[name] != nil && b.last[name].token == token {
+			g = b.last[name]
+		}
+	}
+	if g.h == nil {
 		g.h = &held{index: w.index, deadline: deadline, by: w.p != w.disk.latest.Load()}
 		if !b.x.Free {
 			g.h.unit = int32(unit) + 1
@@ -211,8 +216,6 @@ func (w *world) decide(b *book, unit int) {
 		g.h.arm = k.arm
 		w.index++
 		w.count.decisions++
-		was := b.last[name]
-		g.met = offer && was != nil && was.met && was.token == token
 		if b.last[name] = g; !offer {
 			b.of[k] = g.h
 		}
@@ -507,7 +510,11 @@ func (w *world) operate(b *book) {
 		what, err = "resumes", e.Resume(ctx, name)
 	case 9, 10, 18:
 		if len(w.arms[name]) > 2 {
+			idle := w.idle(b)
 			arm := pick(w.Rand, w.arms[name]...)
+			if len(idle) > 0 {
+				arm = w.arms[name][idle[0]]
+			}
 			if what, err = "takes off "+arm+" of", e.TakeOff(ctx, name, arm); err == nil && w.IntN(2) == 0 {
 				defer w.restart()
 			}
@@ -530,6 +537,37 @@ func (w *world) operate(b *book) {
 		}
 	}
 	w.story("an operator %s %s: %v", what, name, err)
+}
+
+// idle are arms that nobody waits on, nor the policy: they come where people wait for a release.
+func (w *world) idle(b *book) (out []int) {
+	for range 30 {
+		s, err := w.disk.mem.Open(w.t.Context())
+		if err != nil {
+			return nil
+		}
+		in, err := s.Load(w.t.Context(), b.id)
+		if err != nil {
+			return nil
+		}
+		for _, a := range in.Arms {
+			if a.Issued > 0 && a.Head == a.Issued && a.Asked == 0 && !a.Off {
+				out = append(out, a.Arm)
+			}
+		}
+		i, err := w.p.e.Get(w.t.Context(), b.x.Name)
+		if err != nil || len(out) > 0 || w.broken != nil {
+			return out
+		}
+		if i.State == serve.Running {
+			w.askOnly(b, 1)
+			w.rest(100 * time.Millisecond)
+		} else {
+			w.pass(time.Second)
+			w.sync()
+		}
+	}
+	return nil
 }
 
 // restart kills a process when what was asked of it has been done, at its next ticks.
