@@ -3,7 +3,6 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing/synctest"
@@ -18,7 +17,7 @@ var kindsOfOps = []struct {
 	often int
 }{{"people ask", 40}, {"people report", 40}, {"time passes", 16}, {"ticks pass", 10}, {"at a deadline", 6},
 	{"an operator", 8}, {"a crash", 7}, {"a slow commit", 4}, {"a partition", 2}, {"a clock jumps", 1},
-	{"somebody looks", 4}, {"strangers", 2}, {"after a tick", 4}, {"a quiet night", 1}, {"at a sweep", 4}}
+	{"somebody looks", 4}, {"strangers", 2}, {"after a tick", 4}, {"a quiet night", 1}, {"at a sweep", 8}}
 
 // plan draws a world and what happens in it.
 func plan(seed uint64) (setting, []op) {
@@ -26,6 +25,7 @@ func plan(seed uint64) (setting, []op) {
 	s := setting{seed: seed, kind: simulated[seed%uint64(len(simulated))], slept: r.IntN(3) == 0, shared: r.IntN(4) == 0,
 		wire: r.IntN(16) == 0, lies: r.IntN(4) == 0, large: r.IntN(4) == 0,
 		early: r.IntN(12) == 0}
+	s.slept = s.slept || s.kind == "many" && r.IntN(2) == 0
 	s.early = s.early && !s.slept && !s.shared
 	s.shared = s.shared && !s.wire // what is passed on between processes goes over sockets
 	all := 0
@@ -451,39 +451,47 @@ func (w *world) atDeadline(b *book) {
 	w.sync()
 }
 
-// atSweep has somebody report at each sweep, while releases of another experiment are due.
+// atSweep has somebody report at each sweep, while a release of another experiment is due.
 func (w *world) atSweep(b *book) {
 	other := w.byName[pick(w.Rand, w.names...)]
-	batch := w.some(other, 1)
-	if w.open = append(w.open, batch...); !w.slept || w.shared || len(batch) == 0 || other == b {
+	if !w.slept || w.shared || other == b {
 		return
 	}
 	w.askOnly(b, 3)
-	mine := w.some(b, 1)
-	if d := batch[0].deadline - w.clock(w.p); d > 1 && d < 600_000 {
-		w.pass(time.Duration(d-1) * time.Millisecond)
+	until, mine := w.full(other), w.some(b, 1)
+	if d := until - w.clock(w.p); d > 200 && d < 600_000 {
+		w.pass(time.Duration(d-200) * time.Millisecond)
 	}
 	w.story("somebody reports to %s at each sweep", b.x.Name)
 	for range 12 * len(mine) {
-		next := int64(math.MaxInt64)
-		for _, name := range w.names {
-			if i, err := w.p.e.Get(w.t.Context(), name); err == nil && i.Tick > 0 {
+		next := int64(never)
+		for _, x := range []*book{b, other} {
+			if i, err := w.p.e.Get(w.t.Context(), x.x.Name); err == nil && i.Tick > 0 {
 				tick := i.Tick.Milliseconds()
-				for at := w.clock(w.p)/tick*tick + min(tick, 100)/2; ; at += tick {
-					if at > w.clock(w.p) {
-						next = min(next, at)
-						break
-					}
-				}
+				half := min(tick, 100) / 2
+				next = min(next, (w.clock(w.p)-half)/tick*tick+tick+half)
 			}
 		}
-		if next == math.MaxInt64 || w.broken != nil {
+		if next == never || w.broken != nil {
 			return
 		}
-		time.Sleep(time.Until(time.UnixMilli(next)))
-		w.send(b, mine)
+		for _, part := range []int{500, 900} { // a timer has the parts of a millisecond that its last step had
+			time.Sleep(time.Until(time.UnixMilli(next).Add(time.Duration(part) * time.Microsecond)))
+			w.send(b, mine)
+		}
 	}
 	w.old = append(w.old, mine...)
+}
+
+// full has people ask until a release waits for its windows alone, and gives until when.
+func (w *world) full(b *book) int64 {
+	for range 40 {
+		if i, err := w.p.e.Get(w.t.Context(), b.x.Name); err != nil || i.Wait == "rewards" || w.broken != nil {
+			return i.Until.UnixMilli()
+		}
+		w.askOnly(b, 4)
+	}
+	return 0
 }
 
 // strangers send what nobody was given.
