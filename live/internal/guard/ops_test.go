@@ -85,7 +85,9 @@ func (w *world) do(o op) {
 	case "at a deadline":
 		w.atDeadline(b)
 	case "an operator":
-		w.fail(w.look(b)) // what tick it had
+		if i, err := w.p.e.Get(w.t.Context(), b.x.Name); err == nil {
+			b.ticked(i.Tick)
+		}
 		w.operate(b)
 	case "a crash":
 		w.crash()

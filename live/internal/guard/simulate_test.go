@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,7 @@ func shard(t *testing.T, most int) {
 	if _, err := fmt.Sscanf(*simShard, "%d/%d", &i, &n); err != nil {
 		t.Fatal(err)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a world is small
 	var all counters
 	worlds := 0
 	for seed := *simFrom + i; all.decisions < most; seed += n {

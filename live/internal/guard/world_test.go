@@ -68,6 +68,7 @@ type world struct {
 
 	since            time.Time // who writes has begun
 	jumped, wentBack bool
+	resting          bool // it is at its end
 	syncing, slowed  bool // a sweep is asked for; a commit was slow, and sweeps are late
 	broken           *violation
 	story            func(format string, args ...any)
@@ -346,6 +347,7 @@ func (w *world) end() {
 	}
 	if w.broken == nil {
 		w.calm()
+		w.resting = true
 		w.lookAll()
 		for range 3 {
 			w.pass(2 * time.Minute)
