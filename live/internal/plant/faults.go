@@ -13,6 +13,7 @@ const (
 	replays    = "replay gives the same state"
 	memory     = "memory is bounded"
 	announced  = "whatever was destroyed was announced"
+	sticky     = "who asks again is answered the same"
 )
 
 // Faults are all of them: first what a bad merge of two engines may leave, then mends undone, then others that
@@ -355,5 +356,47 @@ func Faults() []Fault {
 		Is:    `u.propensity > 0 || now < u.deadline && !PLANTED {`,
 		Finds: once,
 		Needs: "exposure activate; an activation, a restart in its window, and the same again, or the reward",
+	}, {
+		// Who reports again counts again.
+		Name: "a reward twice", File: "play/play.go",
+		Was:   `} else if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {`,
+		Is:    `} else if i := t.Number - s.Start; (PLANTED || !s.Came.Has(i)) && !s.Gone.Has(i) {`,
+		Finds: once,
+		Needs: "a reward that is reported again in its window, and a release",
+	}, {
+		// The vectors of what was decided are not written with it.
+		Name: "vectors not written", File: "live/serve/contexts.go",
+		Was: `w.Events = append(w.Events, store.Events{Start: fresh[0].Number, Data: eventsText(fresh[:n])})`,
+		Is: `if !PLANTED {
+				w.Events = append(w.Events, store.Events{Start: fresh[0].Number, Data: eventsText(fresh[:n])})
+			}`,
+		Finds: replays,
+		Needs: "contexts; a restart while decisions wait",
+	}, {
+		// Who was assigned before a restart is assigned again.
+		Name: "a unit forgotten", File: "live/serve/writer.go",
+		Was: `x.units[t] = u
+				x.stoned`,
+		Is: `if !PLANTED {
+					x.units[t] = u
+				}
+				x.stoned`,
+		Finds: sticky,
+		Needs: "units; a restart, and one asks again in her window",
+	}, {
+		// What was in memory when a commit failed is believed, and not what is durable.
+		Name: "a failure that is forgotten", File: "live/serve/writer.go",
+		Was: `if err == nil {
+		err = e.restoreAll(ctx, st, opened)
+	}`,
+		Is: `if PLANTED && err == nil && len(e.byName) > 0 {
+		e.mu.Lock()
+		e.reading, e.store = st, st
+		e.mu.Unlock()
+	} else if err == nil {
+		err = e.restoreAll(ctx, st, opened)
+	}`,
+		Finds: replays,
+		Needs: "a commit with rewards that is refused, or made and not answered; they are sent again",
 	}}
 }

@@ -32,7 +32,8 @@ func TestFaultsHaveTheirPlaces(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	all, names, reverts, found := Faults(), map[string]bool{}, 0, map[string]bool{}
-	invariants := []string{counts, once, lines, noise, timing, superseded, void, budgets, replays, memory, announced}
+	invariants := []string{counts, once, lines, noise, timing, superseded, void, budgets, replays, memory,
+		announced, sticky}
 	for _, f := range all {
 		if names[f.Name] || f.Name == "" || f.Needs == "" || !slices.Contains(invariants, f.Finds) {
 			t.Errorf("%q is there twice, or not whole", f.Name)
