@@ -81,7 +81,6 @@ mutate:
 .PHONY: crash
 crash:
 	CI=true SOTTO_CRASHES=200 go test -count=1 -timeout 1h -v -run '^TestCrash(Twins)?$$' ./live/serve
-	CI=true SOTTO_CRASHES=100 go test -count=1 -timeout 1h -v -run '^TestCrashContexts(Twins)?$$' ./live/serve
 	CI=true SOTTO_CRASHES=100 go test -count=1 -timeout 1h -v -run '^TestCrashNodes(Twins)?$$' ./live/serve
 
 # Simulated visitors of the engine, under every policy that is played live, against sim; and a day of

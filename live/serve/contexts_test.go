@@ -150,9 +150,13 @@ func (d newsDecision) first() string {
 func TestContexts(t *testing.T) {
 	for _, mode := range []string{"learn", "apprentice"} {
 		t.Run(mode, func(t *testing.T) {
-			c, got := newClock(), &vectorSums{}
+			c, got, earned, rules := newClock(), &vectorSums{}, [4]int64{}, 0
 			cfg := Config{Store: store.NewMemory().Open, Clock: c.Now, VectorCurator: got.curator,
-				Curator: silent(func(int, int, int64) {})}
+				Curator: func(rc release.Config) (release.Curator, error) { // one rule after the other, at each start
+					i := rules % len(earned)
+					rules++
+					return silent(func(_, _ int, steps int64) { earned[i] += steps })(rc)
+				}}
 			e := open(t, cfg)
 			begin(t, e, strings.Replace(news, "actions: 8", "mode: "+mode, 1))
 			reward := func(event string, r float64, want Status) {
@@ -213,8 +217,9 @@ func TestContexts(t *testing.T) {
 			if want := products(out); !slices.Equal(got.sums, want) {
 				t.Errorf("released %v, must be %v", got.sums, want)
 			}
-			for _, r := range in.Rules {
+			for i, r := range in.Rules {
 				var weights float64
+				var steps int64
 				for _, d := range out {
 					probability := map[string]float64{"any": 1 / float64(len(d.ask.Actions)-(len(d.ask.Excluded)+1)/2)}
 					switch plays := map[string]string{"first": d.first(), "three": "a3"}[r.Name]; {
@@ -223,7 +228,12 @@ func TestContexts(t *testing.T) {
 					case r.Name == "learner" && mode == "learn" && d.ranking.Propensity > 0.5:
 						probability[r.Name] = 1
 					}
-					weights += min(probability[r.Name]/d.ranking.Propensity, r.Clip)
+					weight := min(probability[r.Name]/d.ranking.Propensity, r.Clip)
+					weights += weight
+					steps += (int64(math.Round(weight/r.Clip*(1<<20)))*d.steps + 1<<19) >> 20
+				}
+				if earned[i] != steps && (mode == "learn" || r.Name != "learner") {
+					t.Errorf("rule %s earned %d steps, must be %d", r.Name, earned[i], steps)
 				}
 				if wrong := math.Abs(r.Weights*r.Clip - weights); r.N != len(out) || r.Noise == nil ||
 					wrong > float64(r.N)*r.Clip/(1<<20) && (mode == "learn" || r.Name != "learner") {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"sync"
 
-	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -82,54 +81,4 @@ func (s *sums) tell(arm, n int, steps int64) {
 	defer s.mu.Unlock()
 	s.n[arm] += n
 	s.steps[arm] += steps
-}
-
-// knownVectors is knownNoise for vectors: the noise of a coordinate is a multiple of noiseUnit.
-func knownVectors(draw func() int) func(release.FeatureConfig) (release.FeatureCurator, error) {
-	return func(c release.FeatureConfig) (release.FeatureCurator, error) {
-		coins := noise.NewFast(1, 2)
-		cur, err := release.SimulatedFeatures(c, &coins)
-		if err != nil {
-			return nil, err
-		}
-		k := &knownVector{StepFeatureCurator: cur.(release.StepFeatureCurator), config: c, draw: draw,
-			sums: make([]int64, c.Dim)}
-		for _, e := range c.Ledger.Entries() {
-			k.next = max(k.next, e.Slot+1)
-		}
-		return k, nil
-	}
-}
-
-type knownVector struct {
-	release.StepFeatureCurator // for its products
-	config                     release.FeatureConfig
-	next                       int
-	draw                       func() int
-	n                          int
-	sums                       []int64
-}
-
-func (k *knownVector) AddSteps(_, n int, sums []int64) error {
-	k.n += n
-	for i, x := range sums {
-		k.sums[i] += x
-	}
-	return nil
-}
-
-func (k *knownVector) Release(int) (privacy.ReleasedVector, error) {
-	v := &privacy.Vector{N: k.n}
-	for i, x := range k.sums {
-		v.Value = append(v.Value, float64(x)*release.ExactStep+float64(noiseUnit*k.draw()))
-		k.sums[i] = 0
-	}
-	k.n = 0
-	k.next++
-	return k.config.Ledger.ReleaseVector(k.next-1, k.config.Mechanism, v)
-}
-
-// signedSteps is a sum of vectors without the noise, in steps.
-func signedSteps(sum float64) int64 {
-	return int64((sum - noiseUnit*math.Round(sum/noiseUnit)) / release.ExactStep)
 }

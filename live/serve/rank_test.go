@@ -192,33 +192,38 @@ func TestRankRefuses(t *testing.T) {
 // An event is told when it is durable: one whose commit failed is told to nobody, and is not there,
 // also where the disk has come back before the caller is answered.
 func TestRankIsDurable(t *testing.T) {
-	c, mem := newClock(), store.NewMemory()
-	var full atomic.Bool
-	told := 0
-	e := open(t, Config{Clock: c.Now, Store: func(ctx context.Context) (store.Store, error) {
-		s, err := mem.Open(ctx)
-		return flaky{s, &full}, err
-	}})
-	begin(t, e, shop)
-	for i := range 200 {
-		event := fmt.Sprint("event ", i)
-		full.Store(i%2 == 1) // the next commit, whosever it is, fails
-		r, err := e.Rank(t.Context(), "shop", armsAsk(event))
-		switch {
-		case err == nil:
-			told++
-			if r, again := e.RewardEvent(t.Context(), "shop", event, 1); again != nil && errors.Is(again, ErrEvent) {
-				t.Fatalf("event %d was told, and is lost: %v, %v", i, r, again)
+	for name, text := range map[string]string{"shop": shop, "news": news} {
+		c, mem := newClock(), store.NewMemory()
+		var full atomic.Bool
+		told := 0
+		e := open(t, Config{Clock: c.Now, Store: func(ctx context.Context) (store.Store, error) {
+			s, err := mem.Open(ctx)
+			return flaky{s, &full}, err
+		}})
+		begin(t, e, text)
+		for i := range 200 {
+			ask := newsAsk(i)
+			if name == "shop" {
+				ask = armsAsk(ask.Event)
 			}
-		case !errors.Is(err, ErrUnavailable):
-			t.Fatal(r, err)
+			full.Store(i%2 == 1) // the next commit, whosever it is, fails
+			r, err := e.Rank(t.Context(), name, ask)
+			switch {
+			case err == nil:
+				told++
+				if r, again := e.RewardEvent(t.Context(), name, ask.Event, 1); errors.Is(again, ErrEvent) {
+					t.Fatalf("%s: event %d was told, and is lost: %v, %v", name, i, r, again)
+				}
+			case !errors.Is(err, ErrUnavailable):
+				t.Fatal(r, err)
+			}
+			for e.Ready() != nil {
+				time.Sleep(time.Millisecond)
+			}
 		}
-		for e.Ready() != nil {
-			time.Sleep(time.Millisecond)
+		if told < 100 || told == 200 {
+			t.Errorf("%s: %d of 200 events were told", name, told)
 		}
-	}
-	if told < 100 || told == 200 {
-		t.Errorf("%d of 200 events were told", told)
 	}
 }
 
