@@ -224,6 +224,19 @@ func TestActOnTheCurrent(t *testing.T) {
 	}
 }
 
+// A sick store fails its commits while it is told to.
+type sick struct {
+	store.Store
+	full *atomic.Bool
+}
+
+func (s sick) Commit(ctx context.Context, c store.Commit) error {
+	if s.full.Load() {
+		return errDisk
+	}
+	return s.Store.Commit(ctx, c)
+}
+
 // A draft that comes back from an older database may have run since, with the same people: it does
 // not start.
 func TestOlderDraft(t *testing.T) {
@@ -269,28 +282,4 @@ func (s aged) Begin(ctx context.Context, holder string) (store.Opened, error) {
 	o, err := s.Store.Begin(ctx, holder)
 	o.Older = s.older.Load()
 	return o, err
-}
-
-// What is due at a tick waits for the sweep, which comes by the clock alone: rewards that are
-// written before it bring no release forward.
-func TestRewardsBringNoReleaseForward(t *testing.T) {
-	c, mem := newClock(), store.NewMemory()
-	e := open(t, Config{Store: mem.Open, Clock: c.Now})
-	begin(t, e, shop)
-	for i := range 200 {
-		if _, err := e.Decide(t.Context(), "shop", fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	x := e.byName["shop"]
-	if err := e.Close(); err != nil { // no sweep but this test's
-		t.Fatal(err)
-	}
-	due := c.Now().Add(3 * x.decl.Window).UnixMilli()
-	if w, _, err := x.collect(nil, due, false); err != nil || len(w.Lines) > 0 || len(w.Taken) > 0 {
-		t.Errorf("between sweeps it writes %d lines; %v", len(w.Lines), err)
-	}
-	if w, _, err := x.collect(nil, due, true); err != nil || len(w.Lines) == 0 || len(w.Taken) == 0 {
-		t.Errorf("in a sweep it writes %d lines, of %d arms; %v", len(w.Lines), len(w.Taken), err)
-	}
 }

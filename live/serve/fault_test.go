@@ -3,12 +3,9 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,119 +13,6 @@ import (
 )
 
 var errDisk = errors.New("no space left on the device")
-
-// A sick store fails its commits while it is told to.
-type sick struct {
-	store.Store
-	full *atomic.Bool
-}
-
-func (s sick) Commit(ctx context.Context, c store.Commit) error {
-	if s.full.Load() {
-		return errDisk
-	}
-	return s.Store.Commit(ctx, c)
-}
-
-// While nothing can be written rewards are refused and decisions go on; then all goes on, no
-// accepted reward is lost, and decisions that were not durable are void.
-func TestFullDisk(t *testing.T) {
-	c, got, mem := newClock(), newSums(), store.NewMemory()
-	var full atomic.Bool
-	e := open(t, Config{Clock: c.Now, Curator: silent(got.tell),
-		Store: func(ctx context.Context) (store.Store, error) {
-			if full.Load() {
-				return nil, errDisk
-			}
-			s, err := mem.Open(ctx)
-			return sick{s, &full}, err
-		}})
-	begin(t, e, strings.Replace(shop, "floor: 0.1", "sticky: false", 1))
-	accepted := [2]int64{}
-	var early []Decision
-	for range 40 {
-		d, err := e.Decide(t.Context(), "shop", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s, err := e.Reward(t.Context(), "shop", Report{d.Token, 0.5}); s != Accepted || err != nil {
-			t.Fatal(s, err)
-		}
-		accepted[d.Arm] += 1 << 19
-		early = append(early, d)
-	}
-	full.Store(true)
-	lost, err := e.Decide(t.Context(), "shop", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Reward(t.Context(), "shop", Report{lost.Token, 1}); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("a reward on a full disk: %v", err)
-	}
-	if e.Ready() == nil {
-		t.Error("it says that it is ready")
-	}
-	for range 5 {
-		if d, err := e.Decide(t.Context(), "shop", ""); err != nil || d.Token == "" {
-			t.Errorf("no decision on a full disk: %+v, %v", d, err)
-		}
-	}
-	full.Store(false)
-	for deadline := time.Now().Add(10 * time.Second); e.Ready() != nil; {
-		if time.Now().After(deadline) {
-			t.Fatal("it does not come back")
-		}
-		time.Sleep(time.Millisecond)
-	}
-	if s, err := e.Reward(t.Context(), "shop", Report{lost.Token, 1}); s != Void || err != nil {
-		t.Errorf("a decision that was lost: %v, %v", s, err)
-	}
-	if s, err := e.Reward(t.Context(), "shop", Report{early[0].Token, 1}); s != Accepted || err != nil {
-		t.Errorf("a decision that was not: %v, %v", s, err)
-	}
-	for range 10 {
-		if _, err := e.Decide(t.Context(), "shop", ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	settle(t, e, c, time.Second, 70)
-	if got.n[0] < 20 || got.n[1] < 20 || got.steps[0] != accepted[0] || got.steps[1] != accepted[1] {
-		t.Errorf("released %v decisions, %v steps; accepted were %v", got.n, got.steps, accepted)
-	}
-}
-
-// Of two engines on one store the one that came last goes on. The other one's rewards are refused,
-// and its decisions are void for the one that goes on.
-func TestTwoWriters(t *testing.T) {
-	for name, st := range map[string]func(context.Context) (store.Store, error){
-		"memory": store.NewMemory().Open, "sqlite": store.SQLite(t.TempDir()),
-	} {
-		c := newClock()
-		first := open(t, Config{Store: st, Clock: c.Now})
-		begin(t, first, strings.Replace(shop, "floor: 0.1", "sticky: false", 1))
-		if err := first.Sync(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		second := open(t, Config{Store: st, Clock: c.Now})
-		d, err := first.Decide(t.Context(), "shop", "")
-		if errors.Is(err, ErrUnavailable) { // it has seen it already, on a machine that is slow
-			continue
-		}
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		if s, err := first.Reward(t.Context(), "shop", Report{d.Token, 1}); !errors.Is(err, ErrUnavailable) ||
-			!errors.Is(err, store.ErrFenced) {
-			t.Errorf("%s: who was taken over accepts: %v, %v", name, s, err)
-		}
-		if s, err := second.Reward(t.Context(), "shop", Report{d.Token, 1}); s != Void || err != nil {
-			t.Errorf("%s: a decision of who was taken over: %v, %v", name, s, err)
-		}
-		if err := second.Sync(t.Context()); err != nil {
-			t.Errorf("%s: who took over cannot write: %v", name, err)
-		}
-	}
-}
 
 // A process whose store was taken over answers nothing more, also if it has nothing to write: neither
 // decisions, which would be void, nor what it knows of transcripts, and says so.
@@ -288,38 +172,6 @@ func TestOlderDatabase(t *testing.T) {
 	}
 }
 
-// Who is assigned stays so over a restart, and is answered the same.
-func TestStickyIsDurable(t *testing.T) {
-	cfg := Config{Store: store.SQLite(t.TempDir()), Clock: newClock().Now}
-	e := open(t, cfg)
-	begin(t, e, shop)
-	before := map[string]Decision{}
-	for i := range 300 {
-		unit := fmt.Sprint("unit ", i)
-		d, err := e.Decide(t.Context(), "shop", unit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before[unit] = d
-		if i%100 == 99 {
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
-			e = open(t, cfg)
-		}
-	}
-	for unit, d := range before {
-		again, err := e.Decide(t.Context(), "shop", unit)
-		if err != nil || again.Token != d.Token || again.Arm != d.Arm || again.Propensity != d.Propensity ||
-			!again.Expires.Equal(d.Expires) {
-			t.Fatalf("%+v, was %+v, %v", again, d, err)
-		}
-		if s, err := e.Reward(t.Context(), "shop", Report{again.Token, 1}); s != Accepted || err != nil {
-			t.Fatal(s, err)
-		}
-	}
-}
-
 // A unit is assigned as often as it may be, and no more.
 func TestAssignments(t *testing.T) {
 	c := newClock()
@@ -464,45 +316,6 @@ func TestTakeOff(t *testing.T) {
 	for _, gone := range []string{"red", "blue"} { // blue will be, at the next tick
 		if err := e.Stop(t.Context(), "shop", gone); err == nil || !strings.Contains(err.Error(), "off for good") {
 			t.Errorf("%s is kept: %v", gone, err)
-		}
-	}
-}
-
-// blind is a store whose lines cannot be read from the n-th time on.
-type blind struct {
-	store.Store
-	left *int
-}
-
-func (s blind) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
-	if *s.left--; *s.left < 0 {
-		return func(yield func([]byte, error) bool) { yield(nil, errDisk) }
-	}
-	return s.Store.Lines(ctx, id, from)
-}
-
-// A store that cannot be read at a start, or is closed in the middle of it, ends no experiment.
-func TestUnreadableStart(t *testing.T) {
-	for left := range 2 { // the transcript is read, and then played
-		mem, c := store.NewMemory(), newClock()
-		cfg := Config{Store: mem.Open, Clock: c.Now}
-		e := open(t, cfg)
-		begin(t, e, shop)
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-		cfg.Store = func(ctx context.Context) (store.Store, error) {
-			s, err := mem.Open(ctx)
-			return blind{s, &left}, err
-		}
-		if e, err := Open(t.Context(), cfg); !errors.Is(err, errDisk) {
-			t.Errorf("a store that cannot be read is opened: %v", err)
-			_ = e.Sync(t.Context())
-			_ = e.Close()
-		}
-		cfg.Store = mem.Open
-		if info, err := open(t, cfg).Get(t.Context(), "shop"); err != nil || info.State != Running {
-			t.Errorf("then it is %s: %s, %v", info.State, info.Reason, err)
 		}
 	}
 }

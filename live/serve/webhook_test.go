@@ -123,7 +123,7 @@ func TestWebhookRestart(t *testing.T) {
 	var full atomic.Bool
 	cfg := Config{Clock: c.Now, hookPause: time.Hour, Store: func(ctx context.Context) (store.Store, error) {
 		s, err := mem.Open(ctx)
-		return sickly{s, &full}, err
+		return flaky{s, &full}, err
 	}}
 	e := open(t, cfg)
 	begin(t, e, shop+"webhook: "+h.URL+"/stopped\n")
@@ -147,17 +147,4 @@ func TestWebhookRestart(t *testing.T) {
 	}
 	open(t, cfg)
 	h.wait(t, 1)
-}
-
-// A sickly store fails once when it is told to.
-type sickly struct {
-	store.Store
-	fail *atomic.Bool
-}
-
-func (s sickly) Commit(ctx context.Context, c store.Commit) error {
-	if len(c.Writes) > 0 && s.fail.Swap(false) {
-		return fmt.Errorf("full")
-	}
-	return s.Store.Commit(ctx, c)
 }
