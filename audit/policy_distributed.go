@@ -66,13 +66,25 @@ func (d direct) run(ctx context.Context, delta, gamma float64, games, pilot, wor
 	return f, err
 }
 
+// race plays until ε is known to be above until, or above the claim if that is 0.
+func (d direct) race(ctx context.Context, delta, gamma, until float64, most int, key noise.Key) (Finding, error) {
+	if err := (&PolicyAudit{Delta: delta, Gamma: gamma, Games: most, Until: until}).check(); err != nil {
+		return Finding{}, err
+	}
+	return contest{name: d.name, adversaries: d.adversaries, attacks: []string{d.attack}, from: []int{0},
+		models: slices.Repeat([]string{d.model}, len(d.adversaries)), width: 1, table: d.table,
+		world: func(i int) func(bool, *noise.Fast, []float64) error { return d.worlds(i)() },
+		claim: func() privacy.Loss { return d.claim }}.run(ctx, delta, gamma, until, most, key)
+}
+
 // A Direct is a subject under audit that is not played as a bandit of K arms: VectorSubject and
 // MessageSubject make one. A few adversaries are tried, and there is one score.
 type Direct struct {
 	direct  direct
 	Delta   float64 // δ at which ε is bounded
 	Gamma   float64 // 1 − confidence
-	Games   int     // of the test
+	Games   int     // of the test, or with Until at most
+	Until   float64 // as that of a PolicyAudit
 	Pilot   int     // of the search, for each adversary; 0: 512
 	Workers int     // ≤ 0: all processors
 	Key     noise.Key
@@ -89,6 +101,9 @@ func (d Direct) Adversaries() []string { return slices.Clone(d.direct.adversarie
 
 // Run searches, and tests what was found.
 func (d Direct) Run(ctx context.Context) (Finding, error) {
+	if d.Until != 0 {
+		return d.direct.race(ctx, d.Delta, d.Gamma, d.Until, d.Games, d.Key)
+	}
 	return d.direct.run(ctx, d.Delta, d.Gamma, d.Games, d.Pilot, d.Workers, d.Key)
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// Each of the two courses that the twin of the adaptive cap admits is (1, selfDelta)-DP by itself,
+// Each of the two courses that the twin of the adaptive cap admits is (chosenEpsilon, chosenDelta)-DP by itself,
 // by the exact conversion; who chooses has more.
 func TestTheAdaptiveCapsTwinIsWithinItInEachCourse(t *testing.T) {
-	limit, err := privacy.GDPWithin(privacy.Approx{Epsilon: 1, Delta: selfDelta})
+	limit, err := privacy.GDPWithin(privacy.Approx{Epsilon: chosenEpsilon, Delta: chosenDelta})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,14 +20,15 @@ func TestTheAdaptiveCapsTwinIsWithinItInEachCourse(t *testing.T) {
 	for i := range n {
 		z := -far + (float64(i)+0.5)*2*far/n
 		w := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) * 2 * far / n
-		left := 1 - (chosenFirst*z + chosenFirst*chosenFirst/2)
+		left := chosenEpsilon - (chosenFirst*z + chosenFirst*chosenFirst/2)
 		a, b := hockeyNormal(left, rest), hockeyLaplace(left, chosenLaplace)
 		byNormal, byLaplace, chosen = byNormal+w*a, byLaplace+w*b, chosen+w*max(a, b)
 	}
-	if math.Abs(byNormal-selfDelta) > 1e-6 || byLaplace > selfDelta || byLaplace < 0.99*selfDelta {
-		t.Errorf("fixed in advance, δ at ε = 1 is %v and %v, must be up to %v", byNormal, byLaplace, selfDelta)
+	if math.Abs(byNormal-chosenDelta) > 1e-6 || byLaplace > chosenDelta || byLaplace < 0.99*chosenDelta {
+		t.Errorf("fixed in advance, δ at ε = %v is %v and %v, must be up to %v", chosenEpsilon, byNormal, byLaplace,
+			chosenDelta)
 	}
-	if math.Abs(chosen-0.0655) > 1e-4 {
-		t.Errorf("δ of who chooses is %v, must be 0.0655", chosen)
+	if math.Abs(chosen-0.23097) > 1e-4 {
+		t.Errorf("δ of who chooses is %v, must be 0.23097", chosen)
 	}
 }

@@ -23,10 +23,13 @@ type PolicyAudit struct {
 	Sees        Sees
 	Delta       float64 // δ at which ε is bounded
 	Gamma       float64 // 1 − confidence
-	Games       int     // of the test
-	Pilot       int     // of the search, for each adversary; 0: 512
-	Workers     int     // ≤ 0: all processors
-	Key         noise.Key
+	Games       int     // of the test; with Until at most so many, search and all
+	// Until, if it is not 0, ends the games as soon as ε is known to be above it. Nothing is lost by
+	// looking at any time, by many adversaries or by many attacks: see sequential.go.
+	Until   float64
+	Pilot   int // of the search, for each adversary; 0: 512
+	Workers int // ≤ 0: all processors; with Until one is used
+	Key     noise.Key
 }
 
 // A Finding is the outcome of one audit.
@@ -195,6 +198,9 @@ func (p *PolicyAudit) check() error {
 	if p.Pilot < 0 {
 		return fmt.Errorf("audit: pilot is %d, must not be negative", p.Pilot)
 	}
+	if !(p.Until >= 0) || math.IsInf(p.Until, 1) {
+		return fmt.Errorf("audit: until is %v, must be above 0 and finite, or 0 for no such end", p.Until)
+	}
 	return nil
 }
 
@@ -206,10 +212,10 @@ func (p PolicyAudit) Run(ctx context.Context) (Finding, error) {
 	if err := p.Subject.try(); err != nil {
 		return Finding{}, err
 	}
-	adversaries := p.Adversaries
-	if adversaries == nil {
-		adversaries = Adversaries(p.Subject.Arms, p.Subject.Horizon, Models()...)
+	if p.Until > 0 {
+		return p.race(ctx)
 	}
+	adversaries := p.adversaries()
 	games := func(role string, a Adversary, n int) ([]Scores, privacy.Loss, error) {
 		k := p.Key
 		k.Role = noise.Role("audit " + role + " " + a.Name)
@@ -234,6 +240,39 @@ func (p PolicyAudit) Run(ctx context.Context) (Finding, error) {
 	f, err := found(c.pilot, s, p.Gamma, p.Delta, claimOf(loss, p.Delta))
 	f.Name, f.Attack, f.Against, f.Model = p.Subject.Name, scoreNames[c.score], a.Name, a.Model.String()
 	return f, err
+}
+
+func (p *PolicyAudit) adversaries() []Adversary {
+	if p.Adversaries == nil {
+		return Adversaries(p.Subject.Arms, p.Subject.Horizon, Models()...)
+	}
+	return p.Adversaries
+}
+
+// race plays until ε is known to be above Until, or above the claim if that is 0.
+func (p *PolicyAudit) race(ctx context.Context) (Finding, error) {
+	c := contest{name: p.Subject.Name, width: scores, from: seen(p.Sees), table: p.Sees == Plays,
+		attacks: Attacks(p.Sees)}
+	all := p.adversaries()
+	for i := range all {
+		if err := all[i].check(p.Subject); err != nil {
+			return Finding{}, err
+		}
+		c.adversaries, c.models = append(c.adversaries, all[i].Name), append(c.models, all[i].Model.String())
+	}
+	var players []*player
+	c.world = func(i int) func(bool, *noise.Fast, []float64) error {
+		w := newWorld(p.Subject, &all[i])
+		players = append(players, w)
+		return w.game
+	}
+	c.claim = func() (loss privacy.Loss) {
+		for _, w := range players {
+			loss = loss.Max(w.claimed())
+		}
+		return loss
+	}
+	return c.run(ctx, p.Delta, p.Gamma, p.Until, p.Games, p.Key)
 }
 
 func (p *PolicyAudit) pilot() int {

@@ -29,7 +29,7 @@ var basis = [][]float64{{1, 0}, {0, 1}}
 
 // VectorSubject is a policy of the catalog for linear or contextual bandits of two unit vectors:
 // the reward of one round is −1 or 1, all others are 0, and the attacker sees every release. Broken
-// is built at a budget of about half the noise, of a quarter if it is pure, and an eighth of
+// is built at a budget of about half the noise, of an eighth if it is pure or
 // Wishart noise, while its claim is that of b.
 func VectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog.Params,
 	broken bool) (Direct, error) {
@@ -116,7 +116,7 @@ func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog
 			at = privacy.Approx{Epsilon: 3 * x.Epsilon, Delta: x.Delta}
 		case privacy.Pure:
 			// a unit vector shows less than what the claim is for: (1,…,1)/√d
-			at, fault = privacy.Pure{Epsilon: 4 * x.Epsilon}, QuarterScale
+			at, fault = privacy.Pure{Epsilon: 8 * x.Epsilon}, EighthScale
 		default:
 			return Direct{}, fmt.Errorf("audit: budget is %v, must be of ε-DP, (ε,δ)-DP or "+
 				"ρ-zCDP for a broken twin", b)
@@ -129,7 +129,7 @@ func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog
 		d, err = contextual(e, horizon, at, claimed, given, by)
 	}
 	d.name += by.name()
-	if fault == QuarterScale && d.fault == HalfScale {
+	if fault == EighthScale && d.fault == HalfScale {
 		d.fault = fault
 	}
 	if broken {

@@ -8,9 +8,12 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/noise"
 	lin "github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
@@ -23,24 +26,29 @@ import (
 //
 // A sound program fails with probability at most Gamma. Proof: each audit has an equal share s of
 // Gamma. An audit of a true claim is one test at level s, which refutes it with probability at most
-// s (Answers.Epsilon). A broken copy that a test has not refuted is played on, with new adversaries
-// and new games, and fails only if all of Looks tests miss it. They share no game, so if none misses it
-// more often than not, that has probability at most 2^−Looks ≤ s. The union over all audits is at
+// s: bets that reach 1/s at any time (sequential.go), or, at a fixed number of games, Answers.Epsilon.
+// A broken copy is played until it is refuted. If so many games do not do it, bets begin again with 1,
+// on new games, and it fails only if all of Looks tests miss it. They share no game, so if none misses
+// it more often than not, that has probability at most 2^−Looks ≤ s. The union over all audits is at
 // most Gamma. ∎ That a test misses a broken copy no more often than not is not proved: Looks of the
-// results shows how many tests each copy took.
-// Later tests have more games, and each pays for the look: test k of a broken copy has the level
-// s/(k(k+1)), all together at most s, so that its lower end stays one of confidence 1 − s.
+// results shows how many tests each copy took, and Games how far from its end each was: a test has
+// ends after eight times the games of a claim, or more.
+// Each test pays for its look: test k of a broken copy has the level s/(k(k+1)), all together at most
+// s, so that its lower end stays one of confidence 1 − s.
 type SelfAudit struct {
 	// Gamma is the probability, at most, that a sound program fails: that a claim is refuted
 	// although it is true, or a broken copy is not refuted. 0 means 10⁻⁶.
 	Gamma float64
-	Quick bool   // fewer games: minutes instead of an hour
-	Games int    // of each audit; 0: 30 000 if Quick, else 10⁶, fewer where games are slow
+	Quick bool // few games: seconds instead of an hour
+	// Games is how many each claim is tested with, fewer where games are slow, after a search for the
+	// adversary. 0 is 10⁶, or if Quick, QuickGames in all, of which each counts: bounds that hold at any
+	// time are not as tight, and the search costs nothing.
+	Games int
 	Seed  uint64 // of all simulated noise. Curators of real rewards have noise of their own
 	// Only, if set, picks audits by name. Gamma is still split over all of them.
 	Only    func(name string) bool
-	Workers int                               // ≤ 0: all processors
-	Report  func(done, all int, f SelfResult) // called after each audit, if set
+	Workers int                               // audits at a time; ≤ 0: all processors
+	Report  func(done, all int, f SelfResult) // called after each audit in its turn, if set
 	// Catalog has the policies; the zero value those of Sotto.
 	Catalog catalog.Catalog
 	More    []Outside // audits of what this package does not know
@@ -57,17 +65,38 @@ type SelfResult struct {
 	Good bool
 }
 
+// QuickGames is how many games a claim is tested with in a quick SelfAudit, fewer where games are slow.
+const QuickGames = 2000
+
 // A selfItem is an audit to be done.
 type selfItem struct {
 	name string
 	twin bool
 	cost int // games are divided by it
-	run  func(ctx context.Context, gamma float64, games, pilot, workers int, key noise.Key) (Finding, error)
+	many int // and multiplied by it, if not 0: they are fast, and the flaw is small
+	run  func(ctx context.Context, e effort) (Finding, error)
+}
+
+// An effort is what an audit may use.
+type effort struct {
+	gamma          float64
+	games          int
+	pilot, workers int // 0 games of the search: play until the claim is refuted, or to the end of games
+	key            noise.Key
 }
 
 // selfDelta is the δ at which claims are audited that are not pure. It is large, so that a test at
 // δ needs no games without number.
 const selfDelta = 0.05
+
+// twiceDelta is the δ for twins that count rewards twice. Normal noise of which there is 1/√2 shows at a
+// large δ first.
+func twiceDelta(delta float64) float64 {
+	if delta > 0 {
+		return 0.2
+	}
+	return 0
+}
 
 // Names lists the audits in their order.
 func (s SelfAudit) Names() ([]string, error) {
@@ -102,31 +131,31 @@ func (s SelfAudit) Looks() (int, error) {
 
 func looks(share float64) int { return int(math.Ceil(-math.Log2(share))) }
 
-// most is how many times the games of the first test of a broken copy its later ones have, at most.
-const most = 8
+// patience is how many times the games of a claim the first test of a broken copy has, and most how
+// many times those of the first its later ones have.
+const patience, most = 16, 8
 
 // test does an audit: a claim's once, and that of a broken copy until it is refuted or all looks were
-// in vain. Share is its part of the error probability.
-func (i selfItem) test(ctx context.Context, share float64, games, pilot, workers int,
-	key noise.Key) (f Finding, look int, err error) {
+// in vain. The effort's gamma is its part of the error probability.
+func (i selfItem) test(ctx context.Context, e effort) (f Finding, look int, err error) {
 	if !i.twin {
-		f, err = i.run(ctx, share, games, pilot, workers, key)
+		f, err = i.run(ctx, e)
 		return f, 1, err
 	}
-	experiment := key.Experiment
+	share, games, experiment := e.gamma, patience*e.games, e.key.Experiment
 	for look = 1; ; look++ {
 		if look > 1 { // games of its own
-			key.Experiment = fmt.Sprintf("%s, look %d", experiment, look)
+			e.key.Experiment = fmt.Sprintf("%s, look %d", experiment, look)
 		}
-		times := min(most, 1<<(look-1))
-		f, err = i.run(ctx, share/float64(look*(look+1)), times*games, times*pilot, workers, key)
+		e.gamma, e.games, e.pilot = share/float64(look*(look+1)), min(most, 1<<(look-1))*games, 0
+		f, err = i.run(ctx, e)
 		if err != nil || f.Refuted || look >= looks(share) {
 			return f, look, err
 		}
 	}
 }
 
-// Run does the audits in their order.
+// Run does the audits, and reports them in their order.
 func (s SelfAudit) Run(ctx context.Context) ([]SelfResult, error) {
 	if err := checkGamma(s.gamma()); err != nil {
 		return nil, err
@@ -135,35 +164,59 @@ func (s SelfAudit) Run(ctx context.Context) ([]SelfResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	share := s.gamma() / float64(len(items))
+	all := effort{gamma: s.gamma() / float64(len(items)), games: 1_000_000, pilot: 2048, workers: 1}
 	if s.Only != nil {
 		items = slices.DeleteFunc(items, func(i selfItem) bool { return !s.Only(i.name) })
 	}
-	games, pilot := 1_000_000, 2048
-	if s.Quick {
-		games, pilot = 30_000, 256
-	}
-	if s.Games > 0 {
-		games = s.Games
-	}
-	var out []SelfResult
-	for n, item := range items {
-		start := time.Now()
-		key := noise.Key{Seed: s.Seed, Experiment: "audit self", Cell: item.name}
-		f, look, err := item.test(ctx, share, max(games/item.cost, 2000), max(pilot/item.cost, 128), s.Workers,
-			key)
-		if err != nil {
-			return out, fmt.Errorf("audit self: %s: %w", item.name, err)
+	switch {
+	case s.Games > 0:
+		all.games = s.Games
+		if s.Quick {
+			all.pilot = 256
 		}
-		f.Name, f.Seconds = item.name, time.Since(start).Seconds()
-		r := SelfResult{Finding: f, Twin: item.twin, Looks: look, Good: f.Refuted == item.twin}
-		out = append(out, r)
-		if s.Report != nil {
-			s.Report(n+1, len(items), r)
-		}
+	case s.Quick:
+		all.games, all.pilot = QuickGames, 0
 	}
-	return out, nil
+	if len(items) == 1 {
+		all.workers = s.Workers
+	}
+	results, ready := make([]SelfResult, len(items)), make([]bool, len(items))
+	var mu sync.Mutex
+	done := 0
+	err = pool.Run(ctx, s.Workers, len(items), func() func(context.Context, int) error {
+		return func(ctx context.Context, n int) error {
+			r, err := items[n].result(ctx, all, s.Seed)
+			if err != nil {
+				return fmt.Errorf("audit self: %s: %w", items[n].name, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for results[n], ready[n] = r, true; done < len(items) && ready[done]; done++ {
+				if s.Report != nil {
+					s.Report(done+1, len(items), results[done])
+				}
+			}
+			return nil
+		}
+	})
+	return results[:done], err
 }
+
+// result is what came out of an audit.
+func (i selfItem) result(ctx context.Context, e effort, seed uint64) (SelfResult, error) {
+	start := time.Now()
+	e.key = noise.Key{Seed: seed, Experiment: "audit self", Cell: i.name}
+	e.games = max(e.games*max(i.many, 1)/i.cost, fewest)
+	if e.pilot > 0 {
+		e.games, e.pilot = max(e.games, 2000), max(e.pilot/i.cost, 128)
+	}
+	f, look, err := i.test(ctx, e)
+	f.Name, f.Seconds = i.name, time.Since(start).Seconds()
+	return SelfResult{Finding: f, Twin: i.twin, Looks: look, Good: f.Refuted == i.twin}, err
+}
+
+// fewest is the least number of games of a claim.
+const fewest = 200
 
 // deltaFor is 0 for a claim of pure differential privacy.
 func deltaFor(b privacy.Budget) float64 {
@@ -200,18 +253,23 @@ func of(s Subject, sees Sees, delta float64, fault Fault, cost int, models ...Mo
 		name += ", plays only"
 	}
 	return selfItem{name: name, twin: fault != NoFault, cost: cost,
-		run: func(ctx context.Context, gamma float64, games, pilot, workers int,
-			key noise.Key) (Finding, error) {
-			return PolicyAudit{Subject: s, Adversaries: list, Sees: sees, Delta: delta, Gamma: gamma,
-				Games: games, Pilot: pilot, Workers: workers, Key: key}.Run(ctx)
+		run: func(ctx context.Context, e effort) (Finding, error) {
+			p := PolicyAudit{Subject: s, Adversaries: list, Sees: sees, Delta: delta, Gamma: e.gamma,
+				Games: e.games, Pilot: e.pilot, Workers: e.workers, Key: e.key}
+			if e.pilot == 0 {
+				return p.race(ctx)
+			}
+			return p.Run(ctx)
 		}}
 }
 
 func ofDirect(d direct, delta float64, twin bool, cost int) selfItem {
 	return selfItem{name: d.name, twin: twin, cost: cost,
-		run: func(ctx context.Context, gamma float64, games, pilot, workers int,
-			key noise.Key) (Finding, error) {
-			return d.run(ctx, delta, gamma, games, pilot, workers, key)
+		run: func(ctx context.Context, e effort) (Finding, error) {
+			if e.pilot == 0 {
+				return d.race(ctx, delta, e.gamma, 0, e.games, e.key)
+			}
+			return d.run(ctx, delta, e.gamma, e.games, e.pilot, e.workers, e.key)
 		}}
 }
 
@@ -271,14 +329,22 @@ func selfMechanisms() ([]selfItem, error) {
 			all = append(all, of(s.Real(), Releases, c.delta, NoFault, 4, View))
 		}
 		for _, f := range Faults(c.m) {
-			broken, times := s, 1
-			if f == Redrawn {
+			broken, times, delta := s, 1, c.delta
+			switch _, sparse := c.m.(privacy.Sparse); {
+			case f == HalfScale && c.m.Continual() && c.real:
+				// what a counter claims for is in the sum of its nodes, each of which shows a part
+				f = QuarterScale
+			case f == QuarterScale && sparse:
+				f = EighthScale
+			case f == Twice:
+				delta = twiceDelta(delta)
+			case f == Redrawn:
 				times = 4
 				if broken, err = MechanismSubject(c.wide, c.arms, c.n, c.many); err != nil {
 					return nil, err
 				}
 			}
-			all = append(all, of(broken, Releases, c.delta, f, times, View))
+			all = append(all, of(broken, Releases, delta, f, times, View))
 		}
 	}
 	return all, nil
@@ -408,6 +474,7 @@ func selfPolicies(entries []catalog.Entry) ([]selfItem, error) {
 			_, other := v["counter"]
 			switch {
 			case e.Name == "dp-se-2" || e.Name == "dp-se-2-modified",
+				strings.HasSuffix(s.Name, "=hybrid"),
 				// a tree's ε is in the sum of five nodes, each of which shows a fifth
 				!other && (e.Name == "dp-ucb" || e.Name == "dp-ucb-thesis"):
 				fault = QuarterScale
@@ -416,7 +483,7 @@ func selfPolicies(entries []catalog.Entry) ([]selfItem, error) {
 				of(s, Plays, delta, NoFault, cost), of(s, Releases, delta, fault, cost))
 			if e.Name == "adap-klucb" || e.Name == "adac-ucb" {
 				all = append(all, of(s, Releases, delta, Shared, cost),
-					of(s, Releases, delta, Twice, cost), of(s, Releases, delta, Unclipped, cost),
+					of(s, Releases, twiceDelta(delta), Twice, cost), of(s, Releases, delta, Unclipped, cost),
 					of(s, Plays, delta, Unclipped, cost))
 				under, err := selfUnder(s, b)
 				if err != nil {

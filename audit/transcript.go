@@ -47,13 +47,14 @@ func record(r trial.Rule, log logged.Log) (*bytes.Buffer, privacy.Loss, error) {
 // release reads. The noise is the real curators'. The claim is what the trial says that it has
 // spent, or, of a rule at several times the budget, what it would have spent.
 func transcribed(times float64, how recording) (direct, error) {
-	const epsilon, rows = 1, 24 // of dp-tt at ε = 1
+	const epsilon, usual = 1, 24 // of dp-tt at ε = 1
+	first := int(usual / times)
 	rule := func(epsilon float64) (trial.Rule, error) {
 		return trial.NewRule("dp-tt", 2, 0.05, privacy.Pure{Epsilon: epsilon}, nil)
 	}
 	// play is one trial: the noisy sum of the first arm as its transcript and its replay have it,
 	// and what it has spent.
-	play := func(r trial.Rule, at int, in bool) (sums []float64, spent privacy.Loss, err error) {
+	play := func(r trial.Rule, rows, at int, in bool) (sums []float64, spent privacy.Loss, err error) {
 		log := logged.Log{Summary: logged.Summary{Names: []string{"a", "b"}},
 			Rewards: [][]float64{make([]float64, rows), make([]float64, rows)}}
 		if in {
@@ -79,7 +80,7 @@ func transcribed(times float64, how recording) (direct, error) {
 			if err != nil {
 				return nil, spent, err
 			}
-			if x := seen.Means[0].Value * rows; math.Abs(x-sums[0]) > 1e-9*rows {
+			if x := seen.Means[0].Value * float64(rows); math.Abs(x-sums[0]) > 1e-9*float64(rows) {
 				sums = append(sums, x) // it knows something that the transcript does not say
 			}
 		}
@@ -109,16 +110,16 @@ func transcribed(times float64, how recording) (direct, error) {
 	if times != 1 {
 		d.name, d.fault = d.name+", "+HalfScale.String(), HalfScale
 	}
-	if _, d.claim, err = play(claimed, 0, true); err != nil {
+	if _, d.claim, err = play(claimed, usual, 0, true); err != nil {
 		return direct{}, err
 	}
 	d.worlds = func(adversary int) func() func(bool, *noise.Fast, []float64) error {
-		at := []int{0, rows - 1}[adversary]
+		at := []int{0, first - 1}[adversary]
 		return func() func(bool, *noise.Fast, []float64) error {
 			return func(in bool, _ *noise.Fast, out []float64) error {
 				var llr float64 // of Lap(1/times) around 1 against around 0
 				for range trials {
-					sums, _, err := play(r, at, in)
+					sums, _, err := play(r, first, at, in)
 					if err != nil {
 						return err
 					}
