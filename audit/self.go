@@ -31,8 +31,7 @@ import (
 // on new games, and it fails only if all of Looks tests miss it. They share no game, so if none misses
 // it more often than not, that has probability at most 2^−Looks ≤ s. The union over all audits is at
 // most Gamma. ∎ That a test misses a broken copy no more often than not is not proved: Looks of the
-// results shows how many tests each copy took, and Games how far from its end each was: a test has
-// ends after eight times the games of a claim, or more.
+// results shows how many tests each copy took, and Games how far it was from the end of the last.
 // Each test pays for its look: test k of a broken copy has the level s/(k(k+1)), all together at most
 // s, so that its lower end stays one of confidence 1 − s.
 type SelfAudit struct {
@@ -131,9 +130,8 @@ func (s SelfAudit) Looks() (int, error) {
 
 func looks(share float64) int { return int(math.Ceil(-math.Log2(share))) }
 
-// patience is how many times the games of a claim the first test of a broken copy has, and most how
-// many times those of the first its later ones have.
-const patience, most = 16, 8
+// patience is how many times the games of a claim each test of a broken copy has, at most.
+const patience = 16
 
 // test does an audit: a claim's once, and that of a broken copy until it is refuted or all looks were
 // in vain. The effort's gamma is its part of the error probability.
@@ -142,12 +140,13 @@ func (i selfItem) test(ctx context.Context, e effort) (f Finding, look int, err 
 		f, err = i.run(ctx, e)
 		return f, 1, err
 	}
-	share, games, experiment := e.gamma, patience*e.games, e.key.Experiment
+	share, experiment := e.gamma, e.key.Experiment
+	e.games, e.pilot = patience*e.games, 0
 	for look = 1; ; look++ {
 		if look > 1 { // games of its own
 			e.key.Experiment = fmt.Sprintf("%s, look %d", experiment, look)
 		}
-		e.gamma, e.games, e.pilot = share/float64(look*(look+1)), min(most, 1<<(look-1))*games, 0
+		e.gamma = share / float64(look*(look+1))
 		f, err = i.run(ctx, e)
 		if err != nil || f.Refuted || look >= looks(share) {
 			return f, look, err
@@ -206,17 +205,18 @@ func (s SelfAudit) Run(ctx context.Context) ([]SelfResult, error) {
 func (i selfItem) result(ctx context.Context, e effort, seed uint64) (SelfResult, error) {
 	start := time.Now()
 	e.key = noise.Key{Seed: seed, Experiment: "audit self", Cell: i.name}
-	e.games = max(e.games*max(i.many, 1)/i.cost, fewest)
-	if e.pilot > 0 {
-		e.games, e.pilot = max(e.games, 2000), max(e.pilot/i.cost, 128)
+	least := min(fewest, e.games)
+	if e.pilot > 0 && !i.twin {
+		least = 2000
 	}
+	e.games, e.pilot = max(e.games*max(i.many, 1)/i.cost, least), max(e.pilot/i.cost, min(e.pilot, 128))
 	f, look, err := i.test(ctx, e)
 	f.Name, f.Seconds = i.name, time.Since(start).Seconds()
 	return SelfResult{Finding: f, Twin: i.twin, Looks: look, Good: f.Refuted == i.twin}, err
 }
 
-// fewest is the least number of games of a claim.
-const fewest = 200
+// fewest is the least number of games of a claim: about what refutes a broken copy.
+const fewest = 1000
 
 // deltaFor is 0 for a claim of pure differential privacy.
 func deltaFor(b privacy.Budget) float64 {

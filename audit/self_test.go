@@ -92,7 +92,7 @@ func TestABrokenCopyThatIsMissedIsPlayedOn(t *testing.T) {
 
 // A copy that nothing refutes is given up, after as many looks as make that rare enough.
 func TestACopyThatIsNotBrokenIsGivenUp(t *testing.T) {
-	results, _ := outside(t, 200, 0.9, math.MaxInt64)
+	results, _ := outside(t, 2000, 0.9, math.MaxInt64)
 	items, err := selfItems(catalog.Catalog{})
 	if err != nil {
 		t.Fatal(err)

@@ -99,8 +99,8 @@ var auditTexts = kong.Vars{
 	"confidence": "The audited ε is below the true one with this probability, for all attacks " +
 		"together.",
 	"selfConfidence": "A sound program fails this audit with at most the rest of this probability.",
-	"games": "Games of the test; without it 100 000, of training 4000, of self a million, or " +
-		"30 000 if --quick. Self plays at least 2000.",
+	"games": "Games of the test, of self for each claim; without it 100 000, of training 4000, of self a " +
+		"million, or 2000 in all if --quick. Self plays at least 1000, and 2000 if it is given.",
 	"auditOut": "Write the report to this directory: report.html, audit.json, a drawing of " +
 		"each figure, and curve.csv, the bounds on ε over δ.",
 	"deltas":      "Audit ε at these δ too, all of them together: the (ε,δ) curve.",

@@ -33,6 +33,7 @@ type auditPolicy struct {
 	Real     bool          `help:"Attack the curator of real rewards, whose noise nobody can repeat."`
 	Trust    flags.Choice  `of:"continuous,central,local,two-server,shuffle,secagg" default:"continuous" help:"${auditTrust}" placeholder:"MODEL"`
 	Noise    flags.Choice  `of:"laplace,polya,skellam,gaussian,count" help:"${auditNoise}" placeholder:"NAME"`
+	Until    flags.Number  `in:"(0,inf)" help:"${until}" placeholder:"ε"`
 	Searched flags.Count   `default:"2048" help:"Games of the search with each adversary." placeholder:"N"`
 	furtherFlags
 	confidenceFlag
@@ -52,11 +53,14 @@ var auditPolicyTexts = kong.Vars{
 		"central, local, two-server, shuffle or secagg trust.",
 	"auditNoise": "Noise under --trust: laplace, polya, skellam, gaussian or count; that of the " +
 		"model without it.",
+	"until": "Stop as soon as ε is known to be above this, after at most --games. Every game counts, those " +
+		"of the search too.",
 	"audit policy": `Examples:
   sotto audit policy adap-klucb --epsilon 1 --horizon 128
   sotto audit policy adac-ucb --rho 0.5 --delta 0.01 --out report
   sotto audit policy dp-tt --bandit identify --epsilon 1 --horizon 1024
   sotto audit policy adap-klucb --epsilon 1 --broken shared
+  sotto audit policy adap-klucb --epsilon 1 --until 0.9
   sotto audit policy adap-klucb --epsilon 1 --trust secagg --reconstruct 3
   sotto audit policy adac-oful --bandit contextual --rho 0.5 --horizon 16`,
 }
@@ -72,7 +76,7 @@ func (c *auditPolicy) prepare(known catalog.Catalog) (*verdict.Searched, error) 
 	if err != nil {
 		return nil, err
 	}
-	set.Claim = c.Claim.Pointer()
+	set.Claim, set.Until = c.Claim.Pointer(), c.Until.X
 	bandit := string(c.Bandit)
 	if bandit == "arms" {
 		bandit = catalog.BanditArms
@@ -103,6 +107,10 @@ func (c *auditPolicy) prepare(known catalog.Catalog) (*verdict.Searched, error) 
 
 // together says which flags do not go together.
 func (c *auditPolicy) together() error {
+	if c.Until.Set && c.further(false).Parts() > 1 {
+		return errors.New("--until does not go with --deltas, --gaussian-dp and --reconstruct: they need a " +
+			"number of games that is fixed")
+	}
 	if c.Bandit == "linear" || c.Bandit == "contextual" {
 		for _, f := range []struct {
 			flag  string

@@ -20,7 +20,7 @@ import (
 )
 
 type auditSelf struct {
-	Quick bool   `help:"Fewer games: minutes instead of an hour."`
+	Quick bool   `help:"Few games: seconds instead of an hour."`
 	Only  string `help:"${auditSelfOnly}" placeholder:"TEXT"`
 	List  bool   `help:"List the audits and do none."`
 	// Progress is for who waits.
@@ -41,14 +41,15 @@ var auditSelfTexts = kong.Vars{
   sotto audit self --out report
 
 A sound program fails with probability at most 10⁻⁶: a claim that is true is refuted, or a broken copy is
-not. A broken copy that a test misses is played on with games of its own, so that one unlucky test decides
-nothing.`,
+not. A broken copy is played until it is refuted, so that one unlucky test decides nothing. With --quick
+claims are tested in the same way, with few games; without it, or with --games, as tightly as so many games
+allow.`,
 }
 
 func (c *auditSelf) Run(ctx context.Context, s streams) error {
 	usual := 1_000_000
 	if c.Quick {
-		usual = 30_000
+		usual = audit.QuickGames
 	}
 	set, err := c.settings(c.Confidence, usual)
 	if err != nil {

@@ -99,7 +99,7 @@ func (a Policy) arms(p *Page, delta float64) (*Searched, error) {
 	p.fact("games", "%s, %s", words.Counted(a.Arms, "arm", "arms"), words.Counted(a.Horizon, "round", "rounds"))
 	q, err := p.breaks(audit.PolicyAudit{Subject: subject, Sees: a.Sees, Delta: delta, Gamma: a.Gamma,
 		Adversaries: audit.Adversaries(a.Arms, a.Horizon, a.Models...), Games: a.Games,
-		Pilot: a.Searched, Workers: a.Workers, Key: a.key("policy", subject.Name)},
+		Pilot: a.Searched, Workers: a.Workers, Key: a.key("policy", subject.Name), Until: a.Until},
 		a.Fault, a.Real, possible)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (a Policy) vectors(p *Page, delta float64) (*Searched, error) {
 		return nil, err
 	}
 	d.Delta, d.Gamma, d.Games, d.Pilot, d.Workers = delta, a.Gamma, a.Games, a.Searched, a.Workers
-	d.Key = a.key("policy", d.Name())
+	d.Key, d.Until = a.key("policy", d.Name()), a.Until
 	broken := "none"
 	if half {
 		broken = "half"

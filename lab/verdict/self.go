@@ -22,6 +22,10 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 	if err != nil {
 		return nil, err
 	}
+	quick := ""
+	if a.Quick && a.Games == 0 {
+		quick = ", all of which count, those of the search too"
+	}
 	p := &Page{Title: "Self-audit of Sotto", Gamma: a.Gamma, Seed: a.Seed,
 		Description: "Every mechanism and every private policy of this program, its service over " +
 			"HTTP, and twins of them that are broken in ways that have happened. A sound auditor refutes every twin " +
@@ -29,10 +33,10 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 		Tested: []report.Fact{
 			{Name: "audits", Value: fmt.Sprintf("%d of %d; the confidence is split over all of them",
 				len(results), len(names))},
-			{Name: "games", Value: fmt.Sprintf("%d for each audit, fewer where games are slow "+
-				"but at least 2000; the table says how many", games)},
-			{Name: "a broken copy that is not refuted", Value: fmt.Sprintf("is played on with new games, "+
-				"up to eight times as many, and given up after %d tests", looks)},
+			{Name: "games", Value: fmt.Sprintf("%d for each claim, fewer where games are slow%s; the table says "+
+				"how many", games, quick)},
+			{Name: "a broken copy", Value: fmt.Sprintf("is played until it is refuted. A test of it has up to "+
+				"sixteen times the games of a claim; it is given up after %d tests", looks)},
 			{Name: "neighbours", Value: "one reward, or the rewards of one round, replaced by others"},
 			{Name: "the claims", Value: "the ledger's, at the δ in the table; of a twin, those " +
 				"of what it is a twin of"},
@@ -46,9 +50,9 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 		},
 	}
 	p.Notes = []string{fmt.Sprintf("A sound program fails this audit with probability at most %v: each of "+
-		"%d audits has an equal part of it. A true claim is refuted with no more than that, and a broken "+
-		"copy is given up only after %d tests that share no game, each of which is taken to miss it no "+
-		"more often than not.", a.Gamma, len(names), looks)}
+		"%d audits has an equal part of it. A true claim is refuted with no more than that, at any time, and a "+
+		"broken copy is given up only after %d tests that share no game, each of which is taken to miss it no "+
+		"more often than not.", a.Gamma, len(names), looks), anytime}
 	for _, r := range results {
 		if r.Looks > 1 {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s was played on: the row is its test %d.", r.Name, r.Looks))
