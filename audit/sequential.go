@@ -359,6 +359,7 @@ type race struct {
 	claimed             float64
 	wealth              *wealth // against the ε that is to be refuted
 	scores, seen        []float64
+	patient             int // so many games are played before the grid is looked at again
 }
 
 // errBetOver ends a race: its bound is there, or it has no more games.
@@ -466,8 +467,11 @@ func (r *race) play(ctx context.Context, i, n int) error {
 			r.look()
 		}
 		c.growth += r.growth(g.p)
-		if known && r.wealth.refuted && r.low() >= r.target() {
-			return errBetOver
+		if known && r.wealth.refuted && n >= r.patient {
+			if r.low() >= r.target() {
+				return errBetOver
+			}
+			r.patient = n + n/16 // all of the grid is much to look at
 		}
 	}
 	return nil
@@ -506,7 +510,7 @@ func (r *race) look() {
 }
 
 // steps is how many steps the bound has up to the ε that is to be refuted.
-const steps = 128
+const steps = 64
 
 // low is the largest ε of the grid that is refuted with all below it, −1 for none.
 func (r *race) low() float64 {
