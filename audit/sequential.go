@@ -34,9 +34,9 @@ import (
 //
 // So wealth is a nonnegative supermartingale from 1, as is a mean of several with caps of their own.
 // A true claim lets it reach 1/γ at any time with probability at most γ (Ville 1939): nothing is to be
-// paid for looking after each game, for the search, or for many attacks. Bets on tests of DP are of
-// González, Dulce Rubio, Ramdas and Ribero (2025), there with kernels; betting in place of bounds is
-// of Waudby-Smith and Ramdas (2024).
+// paid for looking after each game, for the search, or for many attacks. Bets that test DP are of
+// González et al. (2025), there by kernels; betting in the place of bounds is of Waudby-Smith and Ramdas
+// (2024).
 //
 // An ε is refuted if it and each smaller one of a fixed grid are. The true ε lies below one point of
 // the grid at least; unless the first such point is refuted the bound is right, so that it costs γ
