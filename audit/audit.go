@@ -22,8 +22,9 @@
 //
 // [Scores.Odds] lets a rule guess the bit of each game from its score, or abstain: under ε-DP right
 // and wrong answers are as e^ε to 1 at most, and one exact binomial bound has all of γ. The rule is
-// chosen by a tenth of the games and by those that no good rule would answer. All audits of this
-// package end with it: [PolicyAudit], [Direct], [Judge] and [SelfAudit].
+// chosen by a tenth of the games and by those that no good rule would answer. All audits of a fixed
+// number of games end with it: [PolicyAudit], [Direct], [Judge] and [SelfAudit]. Those that stop as soon
+// as they know (Until, and what a SelfAudit has broken) bet against the claim instead: see sequential.go.
 //
 // A [Region] holds upper bounds of both errors at one or more thresholds, true together except with
 // probability γ: Clopper and Pearson's, with γ/2 for each error, split over the thresholds tried.
@@ -65,6 +66,6 @@
 //
 // A [SelfAudit] audits every mechanism and every private policy, and twins of them that are broken
 // on purpose ([Fault]) while their ledgers say what honest ones say. With probability 1−γ no claim
-// that is true is refuted in all of it, and every twin is, which is what it tests of the auditor: one
-// that a test misses is played on.
+// that is true is refuted in all of it, and every twin is, which is what it tests of the auditor: each
+// is played until it is refuted.
 package audit

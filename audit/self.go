@@ -376,10 +376,14 @@ func selfDistributed() ([]selfItem, error) {
 			return nil, err
 		}
 		all = append(all, ofDirect(d, c.delta, false, 1))
-		if d, err = aggregated(halved(m), false); err != nil {
+		broken, fault := halved(m), HalfScale
+		if c.delta > 0 { // its claim is not as tight
+			broken, fault = halved(broken), QuarterScale
+		}
+		if d, err = aggregated(broken, false); err != nil {
 			return nil, err
 		}
-		d.name, d.claim = d.name+", "+HalfScale.String(), m.Loss()
+		d.name, d.claim = d.name+", "+fault.String(), m.Loss()
 		all = append(all, ofDirect(d, c.delta, true, 1))
 		if c.noise == privacy.NoisePolya {
 			if d, err = aggregated(m, true); err != nil {
@@ -483,7 +487,7 @@ func selfPolicies(entries []catalog.Entry) ([]selfItem, error) {
 				of(s, Plays, delta, NoFault, cost), of(s, Releases, delta, fault, cost))
 			if e.Name == "adap-klucb" || e.Name == "adac-ucb" {
 				all = append(all, of(s, Releases, delta, Shared, cost),
-					of(s, Releases, twiceDelta(delta), Twice, cost), of(s, Releases, delta, Unclipped, cost),
+					of(s, Releases, twiceDelta(delta), Twice, cost, View), of(s, Releases, delta, Unclipped, cost),
 					of(s, Plays, delta, Unclipped, cost))
 				under, err := selfUnder(s, b)
 				if err != nil {

@@ -141,15 +141,40 @@ func refutes(games []bet, epsilon, delta, gamma float64) bool {
 	return false
 }
 
-// A forecaster says of the games against one adversary how likely the target is in, and learns. It
-// is a mean of experts by what each has said before; nothing in it can make a test wrong, only slow.
-type forecaster struct {
-	ratios  []*slopes
-	places  []place
-	weights []float64
-	said    []float64
-	counts  map[float64][2]float64 // of numbers that stand for transcripts; nil: none
-	n       int
+// A panel is experts who forecast in turn, and the weights that they have earned.
+type panel struct{ weights, said []float64 }
+
+// newPanel has the first expert say that all is a coin, with so much weight.
+func newPanel(experts int, coin float64) panel {
+	p := panel{weights: make([]float64, experts), said: make([]float64, experts)}
+	for i := range p.weights {
+		p.weights[i], p.said[i] = (1-coin)/float64(experts-1), 0.5
+	}
+	p.weights[0] = coin
+	return p
+}
+
+// forecast is the mean of what was said.
+func (p panel) forecast() (sum float64) {
+	for i, w := range p.weights {
+		sum += float64(w * p.said[i])
+	}
+	return sum
+}
+
+// learn gives experts the weight of what they have said, and leaves each so much that it can come back.
+func (p panel) learn(in bool) {
+	all := 0.0
+	for i, q := range p.said {
+		if !in {
+			q = 1 - q
+		}
+		p.weights[i] *= max(q, unsure) // none is lost by one game
+		all += p.weights[i]
+	}
+	for i := range p.weights {
+		p.weights[i] = max(p.weights[i]/all, 1e-12)
+	}
 }
 
 const (
@@ -157,58 +182,48 @@ const (
 	unsure = 1. / 512
 	// remembered is how many scores tell where their middle is.
 	remembered = 1024
+	slopes     = 9
 )
 
-// slopes are the experts for whom a score is a log-likelihood ratio, of as much noise as is claimed or
-// less. All adversaries teach them.
-type slopes struct {
-	by, weights, said [9]float64
-}
-
-func newSlopes() *slopes {
-	s := &slopes{}
-	for i := range s.by {
-		s.by[i], s.weights[i] = math.Exp2(float64(i)/2), 1./9
+// lines are experts for whom log-odds are a line of a score, cut off at both ends: how steep, how
+// far, and from where.
+var lines = func() (all [][3]float64) {
+	for _, slope := range []float64{0.5, 1, 2, 4, 8} {
+		for _, far := range []float64{0.25, 1, 4} {
+			for _, from := range []float64{-0.5, 0, 0.5} {
+				all = append(all, [3]float64{slope, far, from})
+			}
+		}
 	}
-	return s
-}
+	return all
+}()
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// say is the mean of what experts say.
-func (s *slopes) say(x float64) (p float64) {
-	for i, b := range s.by {
-		s.said[i] = sigmoid(b * x)
-	}
-	return mean(s.weights[:], s.said[:])
+// common is what the games against all adversaries teach: experts for whom the score of an attack is a
+// log-likelihood ratio, of as much noise as is claimed or of less.
+type common struct {
+	ratios  []panel // of each attack
+	attacks panel   // a coin, and the ratios
 }
 
-func mean(weights, said []float64) (p float64) {
-	for i, w := range weights {
-		p += float64(w * said[i])
+func newCommon(attacks int) *common {
+	c := &common{attacks: newPanel(1+attacks, 0.5)}
+	for range attacks {
+		c.ratios = append(c.ratios, newPanel(1+slopes, 0.1))
 	}
-	return p
-}
-
-// learn gives experts the weight of what they have said, and none too little to come back.
-func learn(weights, said []float64, in bool) {
-	all := 0.0
-	for i, p := range said {
-		if !in {
-			p = 1 - p
-		}
-		weights[i] *= max(p, unsure) // none is lost by one game
-		all += weights[i]
-	}
-	for i := range weights {
-		weights[i] = max(weights[i]/all, 1e-12)
-	}
+	return c
 }
 
 // A place is where the scores of an attack lie, and how wide.
 type place struct {
 	past       []float64
 	mid, width float64 // 0: not known yet
+}
+
+// of is a score from the middle, in widths.
+func (l *place) of(x float64) float64 {
+	return (min(max(x, -math.MaxFloat64/4), math.MaxFloat64/4) - l.mid) / l.width
 }
 
 // see takes a score in, and looks anew after 16, 32, 64 and so on.
@@ -231,71 +246,64 @@ func (l *place) see(x float64) {
 	}
 }
 
-// lines are experts for whom log-odds are a line of a score, cut off at both ends: how steep, how
-// far, and from where.
-var lines = func() (all [][3]float64) {
-	for _, slope := range []float64{0.5, 1, 2, 4, 8} {
-		for _, far := range []float64{0.25, 1, 4} {
-			for _, from := range []float64{-0.5, 0, 0.5} {
-				all = append(all, [3]float64{slope, far, from})
-			}
-		}
-	}
-	return all
-}()
+// A forecaster says of the games against one adversary how likely the target is in, and learns. It
+// is a mean of experts by what each has said before; nothing in it can make a test wrong, only slow.
+type forecaster struct {
+	*common
+	own    panel   // a coin, all in common, then the ratios and the lines of each attack, then the table
+	lines  []panel // of each attack
+	places []place
+	counts map[float64][2]float64 // of numbers that stand for transcripts; nil: none
+	n      int
+}
 
-func newForecaster(ratios []*slopes, table bool) *forecaster {
-	f := &forecaster{ratios: ratios, places: make([]place, len(ratios)), weights: []float64{0.25}}
-	share := 0.375 / float64(len(ratios))
-	for range ratios {
-		f.weights = append(f.weights, share)
-		for range lines {
-			f.weights = append(f.weights, share/float64(len(lines)))
-		}
+func newForecaster(c *common, table bool) *forecaster {
+	k := len(c.ratios)
+	f := &forecaster{common: c, places: make([]place, k), own: newPanel(2+2*k, 0.2)}
+	for range k {
+		f.lines = append(f.lines, newPanel(1+len(lines), 0.1))
 	}
 	if table {
-		f.counts = map[float64][2]float64{}
-		f.weights = append(f.weights, 0.25)
+		f.counts, f.own = map[float64][2]float64{}, newPanel(3+2*k, 0.2)
 	}
-	f.said = make([]float64, len(f.weights))
 	return f
 }
 
 // forecast is the probability of "in" where the attacks have these scores.
 func (f *forecaster) forecast(x []float64) float64 {
-	said := append(f.said[:0], 0.5)
 	for k := range f.places {
-		l := &f.places[k]
-		said = append(said, f.ratios[k].say(x[k]))
-		z := 0.0
-		if l.width > 0 {
-			z = (min(max(x[k], -math.MaxFloat64/4), math.MaxFloat64/4) - l.mid) / l.width
+		r := f.ratios[k]
+		for i := range slopes {
+			r.said[1+i] = sigmoid(math.Exp2(float64(i)/2) * x[k])
 		}
-		for _, e := range lines {
-			if l.width == 0 {
-				said = append(said, 0.5)
-				continue
+		if at := &f.places[k]; at.width > 0 {
+			z := at.of(x[k])
+			for i, e := range lines {
+				f.lines[k].said[1+i] = sigmoid(e[0] * min(max(z-e[2], -e[1]), e[1]))
 			}
-			said = append(said, sigmoid(e[0]*min(max(z-e[2], -e[1]), e[1])))
+		} else {
+			for i := range lines {
+				f.lines[k].said[1+i] = 0.5
+			}
 		}
+		f.attacks.said[1+k] = r.forecast()
+		f.own.said[2+2*k], f.own.said[3+2*k] = f.attacks.said[1+k], f.lines[k].forecast()
 	}
+	f.own.said[1] = f.attacks.forecast()
 	if f.counts != nil {
 		c := f.counts[x[len(x)-1]]
-		said = append(said, (c[1]+0.5)/(c[0]+c[1]+1))
+		f.own.said[len(f.own.said)-1] = (c[1] + 0.5) / (c[0] + c[1] + 1)
 	}
-	f.said = said
-	all := 0.0
-	for _, w := range f.weights {
-		all += w
-	}
-	return min(max(mean(f.weights, said)/all, unsure), 1-unsure)
+	return min(max(f.own.forecast(), unsure), 1-unsure)
 }
 
 // learn takes in what came where the attacks had these scores.
 func (f *forecaster) learn(x []float64, in bool) {
-	learn(f.weights, f.said, in)
+	f.own.learn(in)
+	f.attacks.learn(in)
 	for k := range f.places {
-		learn(f.ratios[k].weights[:], f.ratios[k].said[:], in)
+		f.ratios[k].learn(in)
+		f.lines[k].learn(in)
 		f.places[k].see(x[k])
 	}
 	if f.counts != nil {
@@ -312,14 +320,11 @@ func (f *forecaster) learn(x []float64, in bool) {
 
 // best is the attack that experts of the most weight look at.
 func (f *forecaster) best() (attack int) {
-	most := 0.0
+	most, own := 0.0, f.own.weights
 	for k := range f.places {
-		sum, from := 0.0, 1+k*(1+len(lines))
-		for _, w := range f.weights[from : from+1+len(lines)] {
-			sum += w
-		}
+		sum := own[2+2*k] + own[3+2*k] + own[1]*f.attacks.weights[1+k]
 		if f.counts != nil && k == len(f.places)-1 {
-			sum += f.weights[len(f.weights)-1]
+			sum += own[len(own)-1]
 		}
 		if sum > most {
 			attack, most = k, sum
@@ -365,8 +370,8 @@ type race struct {
 // errBetOver ends a race: its bound is there, or it has no more games.
 var errBetOver = errors.New("the bets are over")
 
-// begin is how many games each adversary has at first.
-const begin = 8
+// begin is how many games all adversaries have at first, two each at least.
+const begin = 32
 
 // run plays until it is known that ε is above until, or above the claim if that is 0, and at most so
 // many games. First all adversaries have a few games, then the better half of them twice as many, and
@@ -374,16 +379,13 @@ const begin = 8
 func (c contest) run(ctx context.Context, delta, gamma, until float64, most int, key noise.Key) (Finding, error) {
 	r := &race{contest: c, delta: delta, gamma: gamma, until: until, most: most,
 		scores: make([]float64, c.width), seen: make([]float64, len(c.from))}
-	var ratios []*slopes
-	for range c.from {
-		ratios = append(ratios, newSlopes())
-	}
+	shared := newCommon(len(c.from))
 	all := make([]int, len(c.adversaries))
 	for i, name := range c.adversaries {
 		all[i] = i
 		k := key
 		k.Role = noise.Role("audit anytime " + name)
-		r.challengers = append(r.challengers, &challenger{forecaster: newForecaster(ratios, c.table),
+		r.challengers = append(r.challengers, &challenger{forecaster: newForecaster(shared, c.table),
 			src: k.Fast(1)[0]})
 	}
 	if len(all) == 0 {
@@ -391,7 +393,7 @@ func (c contest) run(ctx context.Context, delta, gamma, until float64, most int,
 	}
 	best := 0
 	err := func() error {
-		for first := begin; ; first *= 2 {
+		for first := max(2, begin/len(all)); ; first *= 4 {
 			left := slices.Clone(all)
 			for n := first; ; n *= 2 {
 				for _, i := range left {
@@ -509,21 +511,19 @@ func (r *race) look() {
 	}
 }
 
-// steps is how many steps the bound has up to the ε that is to be refuted.
+// steps is how many steps the bound has up to the ε that is to be refuted: a power of two, so that this
+// is one of them exactly.
 const steps = 64
 
 // low is the largest ε of the grid that is refuted with all below it, −1 for none.
 func (r *race) low() float64 {
-	step := r.target() / steps
-	if !(step > 0) || math.IsInf(step, 1) {
-		step = 1. / steps
+	top := r.target()
+	if !(top > 0) || math.IsInf(top, 1) {
+		top = 1
 	}
 	low := -1.0
 	for k := range 8 * steps {
-		e := float64(k) * step
-		if k == steps {
-			e = r.target()
-		}
+		e := top * float64(k) / steps
 		if !refutes(r.played, e, r.delta, r.gamma) {
 			break
 		}
