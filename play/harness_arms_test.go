@@ -12,7 +12,6 @@ import (
 // A recorder is a curator that remembers what it was given and hands its sums out by batch.
 type recorder struct {
 	release.StepCurator
-	came  map[int]int // of the twin countsCame: by arm
 	given []given
 }
 
@@ -22,9 +21,6 @@ type given struct {
 }
 
 func (c *recorder) AddSteps(arm, n int, steps int64) error {
-	if came, ok := c.came[arm]; ok {
-		n = came
-	}
 	c.given = append(c.given, given{arm, n, steps})
 	return c.StepCurator.AddSteps(arm, n, steps)
 }
@@ -95,7 +91,7 @@ func (g *armsGame) start(h *house, cfg *Config) {
 	}
 	cfg.Curator = func(rc release.Config) (release.Curator, error) {
 		c, err := h.simulated(rc)
-		r := &recorder{StepCurator: c, came: map[int]int{}}
+		r := &recorder{StepCurator: c}
 		if rc.Hi == metricHigh {
 			g.second = r
 		} else {

@@ -15,24 +15,14 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A fault is a way in which a Live, or what stands around it, can be wrong.
+// A fault is a way in which what stands around a Live can be wrong. What a Live itself can do wrong is
+// planted in it, by live/internal/plant.
 type fault int
 
 const (
-	none         fault = iota
-	countsTwice        // a ticket settled twice counts twice
-	countsCame         // a release is of the rewards that came
-	closesEarly        // a batch closes when all its rewards are in
-	handsOut           // a draw is handed to the policy before it is durable
-	drawsAgain         // a release that was committed is drawn anew after a restart
-	sameEpoch          // numbers that were lost are issued again as the same tickets
-	countsLate         // a reward after the deadline counts
-	keepsSegment       // a segment that was released stays in the state
-	heedsRewards       // who has had a reward cannot be withdrawn
-	countsGone         // who was withdrawn counts
-	metricTwice        // a metric that is reported twice counts twice
-	takesOthers        // to withdraw takes a reward out, whoever's it was
-	otherDefault       // what does not come counts as the lowest
+	none       fault = iota
+	handsOut         // a draw is handed to the policy before it is durable
+	drawsAgain       // a release that was committed is drawn anew after a restart
 	// of contexts
 	unclipped  // a rule's weight is not clipped
 	looksAhead // choices are made with V of decisions that were not released
@@ -170,30 +160,11 @@ func (h *house) decided(t Ticket, e Event, deadline int64) error {
 	return nil
 }
 
-// segment is that of a ticket whose reward came and which is open, nil if there is none.
-func (h *house) segment(t Ticket) *Segment {
-	s := h.live.s.Arms[t.Arm].find(t.Number)
-	if s == nil || !s.Came.Has(t.Number-s.Start) || s.Gone.Has(t.Number-s.Start) || h.now >= t.Deadline {
-		return nil
-	}
-	return s
-}
-
 // settle reports on a ticket, known or not, and compares the answer with the model's.
 func (h *house) settle(t Ticket, reward float64) error {
 	l := h.live
-	asked := t
-	if h.fault == countsLate {
-		asked.Deadline = math.MaxInt64
-	}
-	metric, extra := h.metric(t)
-	if s := h.segment(t); s != nil && h.fault == metricTwice {
-		s.More[0] += extra
-	} else if s != nil && h.fault == countsTwice {
-		i := t.Number - s.Start
-		s.Came[i>>6] &^= 1 << (i & 63)
-	}
-	got, err := l.SettleAll(asked, reward, metric, h.now)
+	metric, _ := h.metric(t)
+	got, err := l.SettleAll(t, reward, metric, h.now)
 	if err != nil {
 		return err
 	}
@@ -236,14 +207,6 @@ func (h *house) answer(t Ticket) Status {
 
 // withdraw takes a ticket out.
 func (h *house) withdraw(t Ticket) error {
-	if _, had := h.rewards[t]; had && h.fault == heedsRewards {
-		h.gone[t] = true
-		return nil
-	}
-	if h.fault == countsGone {
-		h.gone[t] = h.answer(t) == Accepted
-		return nil
-	}
 	switch got, err := h.live.Withdraw(t, h.now); {
 	case h.live.cfg.Take == Exactly:
 		if !errors.Is(err, ErrExact) {
@@ -254,9 +217,6 @@ func (h *house) withdraw(t Ticket) error {
 	case got != h.answer(t):
 		return caught("withdrawing %+v at %d is answered %v, must be %v", t, h.now, got, h.answer(t))
 	case got == Accepted:
-		if s := h.live.s.Arms[t.Arm].find(t.Number); h.fault == takesOthers && !h.gone[t] {
-			s.Sum = max(0, s.Sum-oneStep)
-		}
 		h.gone[t] = true
 	}
 	return nil
@@ -280,16 +240,7 @@ func (h *house) crash() error {
 	if h.live, err = Restore(h.config(), h.written(), s); err != nil {
 		return err
 	}
-	if err := h.same(s); err != nil {
-		return err
-	}
-	if h.fault == sameEpoch {
-		h.live.cfg.Epoch = Epoch{7: 1}
-		for a := range h.live.s.Arms {
-			h.live.s.Arms[a].Runs = []Run{{0, h.live.cfg.Epoch}}
-		}
-	}
-	return nil
+	return h.same(s)
 }
 
 // same holds the restored state against the stored one: but for epochs, and a batch that was not
@@ -329,47 +280,12 @@ const (
 	places
 )
 
-// early is when a batch is due if it is when all its rewards are in: now, if they are not.
-func early(l *Live, now int64) int64 {
-	at := now
-	for _, p := range l.side.out() {
-		q := &l.s.Arms[p.Arm]
-		k, settles, ok := q.enough()
-		at = max(at, settles)
-		for _, s := range q.Segments[:k] {
-			ok = ok && s.Came.Len() == s.End-s.Start
-		}
-		if !ok {
-			return now
-		}
-	}
-	return at
-}
-
 // close closes the batch if the machine says that it can be, in one transaction, with a crash at
 // some place of it.
 func (h *house) close(crash int) error {
-	l, now := h.live, h.now
-	switch a, _ := h.game.(*armsGame); h.fault {
-	case closesEarly:
-		now = early(l, now)
-	case countsCame:
-		for _, p := range l.s.Batch {
-			q := &l.s.Arms[p.Arm]
-			k, _, _ := q.enough()
-			came := 0
-			for _, s := range q.Segments[:k] {
-				came += s.Came.Len()
-			}
-			if came > 0 {
-				a.cur.came[p.Arm] = came
-			}
-		}
-	case otherDefault:
-		l.cfg.Default, l.missing[0] = l.cfg.Lo, 0
-	}
+	l := h.live
 	before, earned := l.State(), l.Rules()
-	c, err := l.Close(now)
+	c, err := l.Close(h.now)
 	if err != nil || c == nil {
 		return err
 	}
@@ -488,10 +404,7 @@ func (h *house) finish(before State, c *Commit, crash int) error {
 	l := h.live
 	state, lines, now := h.state, h.lines, l.State()
 	h.lines = append(slices.Clone(h.lines), c.Line)
-	switch h.fault {
-	case keepsSegment:
-		now = before
-	case keptBack:
+	if h.fault == keptBack {
 		now.Kept = before.Kept
 	}
 	if err := h.put(now); err != nil {

@@ -56,11 +56,38 @@ func toContexts() traffic {
 	}}
 }
 
+// early is when a batch is due if it is when all its rewards are in: now, if they are not.
+func early(l *Live, now int64) int64 {
+	at := now
+	for _, p := range l.side.out() {
+		q := &l.s.Arms[p.Arm]
+		k, settles, ok := q.enough()
+		at = max(at, settles)
+		for _, s := range q.Segments[:k] {
+			ok = ok && s.Came.Len() == s.End-s.Start
+		}
+		if !ok {
+			return now
+		}
+	}
+	return at
+}
+
+// A twin is a way in which a world tells somebody what he must not know.
+type twin int
+
+const (
+	honest       twin = iota
+	countsTwice       // a reward that comes twice is answered otherwise
+	closesEarly       // a batch closes when all its rewards are in
+	heedsRewards      // who has had a reward cannot be withdrawn
+)
+
 // world plays a fixed traffic in which one unit, the one of decision 40, reports as she will,
 // and writes down all that anybody sees until her reward is released: arms, tickets, the
 // answers to everybody, her own ticket's to whoever tries it, what is due, each line, the
 // public part of the state. With withdrawn, somebody says in the middle that she never met it.
-func world(t *testing.T, of func() traffic, twin fault, withdrawn bool, hers []report) string {
+func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []report) string {
 	t.Helper()
 	const unit = 40
 	s, units := noise.NewFast(1, 2), of()
@@ -82,7 +109,7 @@ func world(t *testing.T, of func() traffic, twin fault, withdrawn bool, hers []r
 		_, segment := l.Segment(k.Arm, k.Number)
 		came := segment && l.s.Arms[k.Arm].find(k.Number).Came.Has(k.Number-l.s.Arms[k.Arm].find(k.Number).Start)
 		status, err := l.Settle(k, reward, now)
-		if twin == countsTwice && came { // this twin says so
+		if as == countsTwice && came { // this twin says so
 			status = Late
 		}
 		if who != "" {
@@ -109,7 +136,7 @@ func world(t *testing.T, of func() traffic, twin fault, withdrawn bool, hers []r
 				}
 			}
 			if s := l.s.Arms[mine.Arm].find(mine.Number); withdrawn && now == mine.Deadline-25 &&
-				(twin != heedsRewards || s == nil || !s.Came.Has(mine.Number-s.Start)) {
+				(as != heedsRewards || s == nil || !s.Came.Has(mine.Number-s.Start)) {
 				status, err := l.Withdraw(mine, now)
 				fmt.Fprintln(&out, "withdrawn", status, err)
 			}
@@ -121,7 +148,7 @@ func world(t *testing.T, of func() traffic, twin fault, withdrawn bool, hers []r
 		at, ok := l.Due(now)
 		fmt.Fprintln(&out, "due", at, ok, l.Arm(), l.Batches(), l.Stopped(), l.Rules())
 		when := now
-		if twin == closesEarly && ok {
+		if as == closesEarly && ok {
 			when = early(l, now)
 		}
 		c, err := l.Close(when)
@@ -174,7 +201,7 @@ func TestTwoWorlds(t *testing.T) {
 		"exactly":             {toArms(t, Exactly, false), false, 0, 1, 1},
 		"contexts":            {toContexts, false, -1, 3, 3},
 	} {
-		silent := world(t, c.of, none, c.withdrawn, nil)
+		silent := world(t, c.of, honest, c.withdrawn, nil)
 		if n := strings.Count(silent, "observer"); n < 3 {
 			t.Errorf("%s: the observer asked %d times", name, n)
 		}
@@ -182,27 +209,27 @@ func TestTwoWorlds(t *testing.T) {
 			t.Errorf("%s: there were %d releases before", name, n)
 		}
 		for what, hers := range worlds(c.lo, c.hi) {
-			if got := world(t, c.of, none, c.withdrawn, hers); got != silent {
+			if got := world(t, c.of, honest, c.withdrawn, hers); got != silent {
 				t.Errorf("%s, %s: somebody sees it:\n%s", name, what, firstDifference(got, silent))
 			}
 		}
-		for _, twin := range []fault{countsTwice, closesEarly, heedsRewards} {
-			if twin == heedsRewards && !c.withdrawn {
+		for _, as := range []twin{countsTwice, closesEarly, heedsRewards} {
+			if as == heedsRewards && !c.withdrawn {
 				continue
 			}
-			base, same := world(t, c.of, twin, c.withdrawn, nil), true
+			base, same := world(t, c.of, as, c.withdrawn, nil), true
 			for _, hers := range worlds(c.lo, c.hi) {
-				same = same && world(t, c.of, twin, c.withdrawn, hers) == base
+				same = same && world(t, c.of, as, c.withdrawn, hers) == base
 			}
 			if same {
-				t.Errorf("%s: twin %d is not caught", name, twin)
+				t.Errorf("%s: twin %d is not caught", name, as)
 			}
 		}
 	}
 	// Where what does not come is dropped, whether it came is no secret, and all else is one.
-	said := world(t, toArms(t, AtLeast, true), none, false, worlds(0, 1)["lowest"])
+	said := world(t, toArms(t, AtLeast, true), honest, false, worlds(0, 1)["lowest"])
 	for _, name := range []string{"highest", "later", "twice", "two rewards", "out of range"} {
-		if got := world(t, toArms(t, AtLeast, true), none, false, worlds(0, 1)[name]); got != said {
+		if got := world(t, toArms(t, AtLeast, true), honest, false, worlds(0, 1)[name]); got != said {
 			t.Errorf("dropping: %s: somebody sees it:\n%s", name, firstDifference(got, said))
 		}
 	}

@@ -398,5 +398,48 @@ func Faults() []Fault {
 	}`,
 		Finds: replays,
 		Needs: "a commit with rewards that is refused, or made and not answered; they are sent again",
+	}, {
+		// With contexts who reports again counts again.
+		Name: "a vector twice", File: "play/contexts.go",
+		Was: `sums, i := s.More, number-s.Start
+	if s.Came.Has(i) {`,
+		Is: `sums, i := s.More, number-s.Start
+	if s.Came.Has(i) && !PLANTED {`,
+		Finds: once,
+		Needs: "contexts; a reward that is reported again in its window, and a release",
+	}, {
+		// A release is of those who reported: how many did is told.
+		Name: "counted by who came", File: "play/queue.go",
+		Was: `head, n = head+size, n+size-s.lost`,
+		Is: `if head, n = head+size, n+size-s.lost; PLANTED {
+			n = max(1, n-size+s.Came.Len())
+		}`,
+		Finds: counts,
+		Needs: "decisions without a reward, and a release",
+	}, {
+		// What does not come counts as the lowest, and not by its default.
+		Name: "another default", File: "play/queue.go",
+		Was: `sums[j] += x * int64(absent)`,
+		Is: `if !PLANTED {
+				sums[j] += x * int64(absent)
+			}`,
+		Finds: counts,
+		Needs: "a default above the lowest, and a release with decisions without a reward",
+	}, {
+		// Who has had a reward cannot say that she never met it: whether she had is told.
+		Name: "a retraction that heeds rewards", File: "play/play.go",
+		Was:   `if i := t.Number - s.Start; !s.Gone.Has(i) {`,
+		Is:    `if i := t.Number - s.Start; !s.Gone.Has(i) && !(PLANTED && s.Came.Has(i)) {`,
+		Finds: counts,
+		Needs: "exposure retract; a reward, its retraction, and a release",
+	}, {
+		// Who never met a decision takes another one's reward out.
+		Name: "a retraction of another's reward", File: "play/play.go",
+		Was: `s.Gone.add(i)`,
+		Is: `if s.Gone.add(i); PLANTED {
+			s.Sum = max(0, s.Sum-oneStep)
+		}`,
+		Finds: counts,
+		Needs: "exposure retract; rewards, a retraction, and a release",
 	}}
 }

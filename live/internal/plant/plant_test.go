@@ -3,11 +3,14 @@ package plant
 import (
 	"go/parser"
 	"go/token"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 const root = "../../.."
@@ -63,6 +66,30 @@ func TestRevertsAreCommits(t *testing.T) {
 			if err := exec.Command("git", "-C", root, "merge-base", "--is-ancestor", f.Revert, "HEAD").Run(); err != nil {
 				t.Errorf("%s: %s is no commit of this history: %v", f.Name, f.Revert, err)
 			}
+		}
+	}
+}
+
+// The model of a play finds what is planted in it, in its quick test, and nothing where nothing is. It gives a
+// policy what a line says, and does not see that it had it before.
+func TestPlayFindsFaults(t *testing.T) {
+	if !testkit.Full() {
+		t.Skip("the program is built again with faults: SOTTO_FULL has it")
+	}
+	const env = "SOTTO_FAULT"
+	binary, err := Build(t.Context(), root, "./play", t.TempDir(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append([]Fault{{File: "play/"}}, Faults()...) {
+		if !strings.HasPrefix(f.File, "play/") || f.Name == "a release learned twice" {
+			continue
+		}
+		c := exec.Command(binary, "-test.run=^TestLiveIsTheModel$", "-rapid.checks=1", "-rapid.nofailfile",
+			"-rapid.shrinktime=1ms")
+		c.Env = append(os.Environ(), env+"="+f.Name, "SOTTO_FULL=")
+		if out, err := c.CombinedOutput(); (err == nil) != (f.Name == "") {
+			t.Errorf("%q: %v\n%.2000s", f.Name, err, out)
 		}
 	}
 }
