@@ -100,57 +100,6 @@ func TestCreateAtOnce(t *testing.T) {
 	}
 }
 
-// An arm that is taken off when nothing of it waits stays off over a restart.
-func TestOffStaysOff(t *testing.T) {
-	c := newClock()
-	cfg := Config{Store: store.NewMemory().Open, Clock: c.Now}
-	e := open(t, cfg)
-	begin(t, e, strings.Replace(shop, "floor: 0.1", "sticky: false", 1))
-	idle := func() int {
-		x, err := e.find("shop")
-		if err != nil {
-			t.Fatal(err)
-		}
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		for a := range x.board.queues {
-			if q := x.play.Queue(a, 0); q.Head == q.Issued && q.Asked == 0 && x.pending == nil {
-				return a
-			}
-		}
-		return -1
-	}
-	arm := idle()
-	for range 500 {
-		if arm = idle(); arm >= 0 {
-			break
-		}
-		if info, err := e.Get(t.Context(), "shop"); err != nil {
-			t.Fatal(err)
-		} else if info.State == Running { // so that nothing is played while a batch waits
-			_, _ = e.Decide(t.Context(), "shop", "")
-			continue
-		}
-		settle(t, e, c, 10*time.Second, 1)
-	}
-	if arm < 0 {
-		t.Fatal("no arm is ever idle: the test finds nothing")
-	}
-	if err := e.TakeOff(t.Context(), "shop", []string{"red", "blue"}[arm]); err != nil {
-		t.Fatal(err)
-	}
-	settle(t, e, c, time.Second, 3)
-	for range 2 {
-		if info, err := e.Get(t.Context(), "shop"); err != nil || !info.Arms[arm].Off {
-			t.Errorf("arm %d is on again: %+v, %v", arm, info.Arms, err)
-		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
-		e = open(t, cfg)
-	}
-}
-
 // An arm that is taken off is given to nobody: not to its units, nor as the fallback, while the
 // experiment runs, is paused, or has stopped. A unit with assignments left has another arm.
 func TestOffIsGivenToNobody(t *testing.T) {
