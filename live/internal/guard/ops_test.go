@@ -24,7 +24,7 @@ func plan(seed uint64) (setting, []op) {
 	r := rand.New(rand.NewPCG(seed, 34))
 	s := setting{seed: seed, kind: simulated[seed%uint64(len(simulated))], slept: r.IntN(3) == 0, shared: r.IntN(4) == 0,
 		wire: r.IntN(16) == 0, lies: r.IntN(4) == 0, large: r.IntN(4) == 0,
-		early: r.IntN(12) == 0}
+		early: r.IntN(8) == 0}
 	s.slept = s.slept || s.kind == "many" && r.IntN(2) == 0
 	s.early = s.early && !s.slept && !s.shared
 	s.shared = s.shared && !s.wire // what is passed on between processes goes over sockets
@@ -90,7 +90,11 @@ func (w *world) do(o op) {
 		}
 		w.operate(b)
 	case "a crash":
-		w.crash()
+		if w.kind == "identify" && w.IntN(2) == 0 {
+			w.dieAtReleases(b)
+		} else {
+			w.crash()
+		}
 	case "a slow commit":
 		w.slowCommit(b, o.n)
 	case "a partition":
@@ -167,7 +171,7 @@ func (w *world) askOnly(b *book, n int) {
 	for range n {
 		unit := w.guests
 		if w.guests++; w.IntN(6) == 0 {
-			unit = w.IntN(w.guests)
+			unit = w.IntN(pick(w.Rand, w.guests, min(w.guests, 6))) // some come again and again
 		}
 		if b.x.Contextual != nil {
 			w.rank(b, fmt.Sprint("event ", unit))
@@ -639,6 +643,23 @@ func (w *world) crash() {
 		w.hang()
 	default:
 		w.takeover()
+	}
+}
+
+// dieAtReleases has each process end when its first release is durable, and is not shown yet.
+func (w *world) dieAtReleases(b *book) {
+	for range 6 {
+		if b.over || w.broken != nil {
+			return
+		}
+		w.story("%s dies at its next release", w.p.name)
+		w.disk.mu.Lock()
+		w.disk.left, w.disk.how, w.disk.rows = 1, "written", true
+		w.disk.mu.Unlock()
+		w.ask(b, 40)
+		w.pass(time.Minute)
+		w.sync()
+		w.recover()
 	}
 }
 
