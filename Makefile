@@ -52,13 +52,14 @@ cover:
 # others: make guard FROM=437 N=1.
 AT = 2092a22
 N = 1
+guard: SHELL = bash
 guard:
 	@test -n "$(FROM)" || { echo 'usage: make guard FROM=437 N=1 AT=2092a22' >&2; exit 2; }
 	@rm -rf out/guard; mkdir -p out/guard/was out/guard/is
 	@git worktree add -q --detach out/guard/tree $(AT)
-	@rm -rf out/guard/tree/live/internal/guard; mkdir -p out/guard/tree/live/internal; cp -r live/internal/guard live/internal/plant out/guard/tree/live/internal; cp -r internal/testkit out/guard/tree/internal
-	@-go test -C out/guard/tree ./live/internal/guard -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/was
-	@-go test ./live/internal/guard -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/is
+	@mkdir -p out/guard/tree/live/internal/simulate; cp live/internal/simulate/{guard,trace,declare,disk}_test.go out/guard/tree/live/internal/simulate; cp -r internal/testkit out/guard/tree/internal
+	@-go test -C out/guard/tree ./live/internal/simulate -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/was
+	@-go test ./live/internal/simulate -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/is
 	@git worktree remove --force out/guard/tree
 	diff -ru out/guard/was out/guard/is
 
@@ -66,7 +67,7 @@ guard:
 # DECISIONS=1000000 FROM=43 goes on from world 43, which a failure names.
 DECISIONS = 1000000000
 simulate:
-	go test ./live/internal/guard -run 'TestSimulate$$' -count 1 -timeout 100h -v -simulate.from $(or $(FROM),0) -simulate.decisions $(DECISIONS)
+	go test ./live/internal/simulate -run 'TestSimulate$$' -count 1 -timeout 100h -v -simulate.from $(or $(FROM),0) -simulate.decisions $(DECISIONS)
 
 # Mutation testing, by hand, since it takes up to an hour: make mutate PKG=privacy (or noise, release,
 # secagg, trial/stopping, internal/divergence, internal/stats). It ends with an error if a mutant lives that

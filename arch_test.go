@@ -27,7 +27,7 @@ var floors = [][]string{
 		"internal/chain", "internal/clock", "internal/design", "internal/divergence",
 		"internal/gramline", "internal/look", "internal/mutate", "internal/network", "internal/pgtest",
 		"internal/pool", "internal/sized", "internal/stats", "internal/systems", "internal/testkit",
-		"internal/unitball", "internal/words", "live/internal/guard", "live/internal/plant", "logged", "noise",
+		"internal/unitball", "internal/words", "live/internal/plant", "live/internal/simulate", "logged", "noise",
 		"privacy", "secagg"},
 	{"bandit", "bound", "client/openfeature", "internal/parquetlog", "internal/report", "interval",
 		"policy", "release", "secagg/prio", "secagg/transport"},

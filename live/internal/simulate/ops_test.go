@@ -1,4 +1,4 @@
-package guard
+package simulate
 
 import (
 	"errors"
@@ -352,9 +352,7 @@ func (w *world) deliver(b *book, batch []*given, send func([]serve.Outcome) ([]s
 	w.count.rewards += len(batch)
 	if err != nil {
 		w.tell([]byte("not taken"))
-		for _, g := range batch {
-			w.open = append(w.open, g) // it is sent again
-		}
+		w.open = append(w.open, batch...) // it is sent again
 		return
 	}
 	for i, r := range results {

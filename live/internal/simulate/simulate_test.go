@@ -1,4 +1,4 @@
-package guard
+package simulate
 
 import (
 	"flag"
@@ -152,7 +152,7 @@ func shrink(t *testing.T, s setting, ops []op, why *violation) {
 			ops = less
 		}
 	}
-	t.Logf("the shortest story of world %d, of %d operations, in %d tries; again with -simulate.from=%d:", s.seed,
+	t.Logf("the shortest story of world %d, of %d operations, in %d tries; again with make simulate FROM=%d:", s.seed,
 		len(ops), tries, s.seed)
 	t.Run("story", func(t *testing.T) { live(t, s, ops, tell) })
 }

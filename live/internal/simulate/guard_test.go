@@ -3,7 +3,7 @@
 // one store, must be answered and stored byte by byte as the program of the commit did that wrote
 // testdata/guard.txt. Clock, coins, keys and noise are given. It sees a service from outside alone, by what is
 // exported, so that it stands unchanged in the worktree of another commit.
-package guard
+package simulate
 
 import (
 	"bufio"

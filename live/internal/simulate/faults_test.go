@@ -1,4 +1,4 @@
-package guard
+package simulate
 
 import (
 	"context"
@@ -22,24 +22,36 @@ var merges = []string{"a slot twice", "noise drawn again", "a vector from the wr
 
 var counted = regexp.MustCompile(`(\d+) of \d+ traces differ`)
 
-// Each fault is found by some of the first traces, which TestGuard plays at both its sizes, and nothing is where
-// none is on.
-func TestGuardFindsFaults(t *testing.T) {
+// TestFindsFaults builds this test again with faults planted in the service.
+func TestFindsFaults(t *testing.T) {
 	if !testkit.Full() {
 		t.Skip("the program is built again with faults: SOTTO_FULL has it")
 	}
-	const n, env = 40, "SOTTO_FAULT"
-	binary, err := plant.Build(t.Context(), "../../..", "./live/internal/guard", t.TempDir(), env)
+	binary, err := plant.Build(t.Context(), "../../..", "./live/internal/simulate", t.TempDir(), "SOTTO_FAULT")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range append([]string{""}, merges...) {
-		c := exec.Command(binary, "-test.run=^TestGuard$", fmt.Sprint("-guard.n=", n))
-		c.Env = append(os.Environ(), env+"="+f)
+	run := func(ctx context.Context, fault string, args ...string) (string, error) {
+		c := exec.CommandContext(ctx, binary, args...)
+		c.Env = append(os.Environ(), "SOTTO_FAULT="+fault, "GOMAXPROCS=1")
 		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	t.Run("guard", func(t *testing.T) { guardFinds(t, run) })
+	t.Run("simulation", func(t *testing.T) { simulationFinds(t, run) })
+}
+
+type runner func(ctx context.Context, fault string, args ...string) (string, error)
+
+// guardFinds holds that what a bad merge may leave is found by some of the first traces, which TestGuard plays at
+// both its sizes, and that nothing is where no fault is on.
+func guardFinds(t *testing.T, run runner) {
+	const n = 40
+	for _, f := range append([]string{""}, merges...) {
+		out, err := run(t.Context(), f, "-test.run=^TestGuard$", fmt.Sprint("-guard.n=", n))
 		found := 0
-		if m := counted.FindSubmatch(out); m != nil {
-			found, _ = strconv.Atoi(string(m[1]))
+		if m := counted.FindStringSubmatch(out); m != nil {
+			found, _ = strconv.Atoi(m[1])
 		}
 		t.Logf("%q is found by %d of %d traces", f, found, n)
 		if (f == "") != (err == nil) || (f == "") != (found == 0) {
@@ -48,26 +60,17 @@ func TestGuardFindsFaults(t *testing.T) {
 	}
 }
 
-// Each fault is found by the simulation within a million decisions, and nothing is where none is on, which
+// simulationFinds holds that each fault is found within a million decisions; that nothing is where none is on,
 // TestSimulate shows.
-func TestSimulateFindsFaults(t *testing.T) {
-	if !testkit.Full() {
-		t.Skip("the program is built again with faults: SOTTO_FULL has it")
-	}
-	const most, env = 1_000_000, "SOTTO_FAULT"
-	binary, err := plant.Build(t.Context(), "../../..", "./live/internal/guard", t.TempDir(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
+func simulationFinds(t *testing.T, run runner) {
+	const most = 1_000_000
 	all := plant.Faults()
 	found := make([]string, len(all))
 	if err := pool.Run(t.Context(), runtime.NumCPU(), len(all), func() func(context.Context, int) error {
 		return func(ctx context.Context, i int) error {
-			c := exec.CommandContext(ctx, binary, "-test.run=^TestSimulate$", "-simulate.shard=0/1",
+			out, _ := run(ctx, all[i].Name, "-test.run=^TestSimulate$", "-simulate.shard=0/1",
 				fmt.Sprint("-simulate.decisions=", most), "-simulate.shrink=false")
-			c.Env = append(os.Environ(), env+"="+all[i].Name, "GOMAXPROCS=1")
-			out, _ := c.CombinedOutput()
-			found[i] = firstLine(string(out), "after ")
+			found[i] = firstLine(out, "after ")
 			return nil
 		}
 	}); err != nil {

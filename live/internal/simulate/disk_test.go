@@ -1,4 +1,4 @@
-package guard
+package simulate
 
 import (
 	"cmp"
@@ -29,7 +29,6 @@ type process struct {
 	// of a simulation
 	name    string
 	ahead   atomic.Int64 // of the others' clocks, in milliseconds
-	built   int          // curators, since it has begun
 	answers http.Handler
 }
 
