@@ -23,7 +23,7 @@ var kindsOfOps = []struct {
 func plan(seed uint64) (setting, []op) {
 	r := rand.New(rand.NewPCG(seed, 34))
 	s := setting{seed: seed, kind: simulated[seed%uint64(len(simulated))], slept: r.IntN(3) == 0, shared: r.IntN(4) == 0,
-		wire: r.IntN(16) == 0, lies: r.IntN(4) == 0, large: r.IntN(4) == 0,
+		wire: r.IntN(10) == 0, lies: r.IntN(4) == 0, large: r.IntN(4) == 0,
 		early: r.IntN(8) == 0}
 	s.slept = s.slept || s.kind == "many" && r.IntN(2) == 0
 	s.early = s.early && !s.slept && !s.shared
