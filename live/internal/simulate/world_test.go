@@ -387,7 +387,8 @@ func (w *world) served() {
 		if b.state != serve.Running || b.x.Contextual != nil || !b.x.Start.IsZero() || w.broken != nil {
 			continue
 		}
-		d, err := w.p.e.DecideFor(w.t.Context(), name, serve.Ask{Unit: "the last", Context: map[string]any{"country": "ch"}})
+		ask := serve.Ask{Unit: "the last", Context: map[string]any{"country": "ch"}}
+		d, err := w.p.e.DecideFor(w.t.Context(), name, ask)
 		if err != nil || d.Reason == serve.Disabled {
 			w.fail(broken(goesOn, "%s runs, and answers %s: %v", name, d.Reason, err))
 		}
