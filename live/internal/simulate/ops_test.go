@@ -693,6 +693,9 @@ func (w *world) alive() (out []*process) {
 
 // takeover has another process take the store over, or share it.
 func (w *world) takeover() {
+	if w.alone {
+		return
+	}
 	if w.shared {
 		if len(w.alive()) < 3 {
 			w.story("%s begins beside %s", w.start().name, w.p.name)

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,30 +158,28 @@ func shrink(t *testing.T, s setting, ops []op, why *violation) {
 	t.Run("story", func(t *testing.T) { live(t, s, ops, tell) })
 }
 
-// The same seed gives the same world, byte by byte; and one in which all rewards are others does too, if nothing
-// that is released has anything of a reward.
+// One world in which all rewards are others shows the same, byte by byte, if nothing that is released has anything
+// of a reward. There is one process at a time, and no client, whose pauses are drawn elsewhere. Under load the
+// scheduler puts a goroutine off now and then, and a world differs from itself: so of those that differ each is
+// played three times, and none of what the one shows may be what the other does.
 func TestTwoWorlds(t *testing.T) {
 	for seed := range testkit.Size[uint64](24, 400) {
 		s, ops := plan(seed)
 		if s.kind == "local" { // what people send is what is released
 			continue
 		}
-		s.blind = true
-		differ := func() bool {
-			var of [2]result
-			for i := range of {
-				s.others = i == 1
-				t.Run(fmt.Sprint(seed, " others ", s.others), func(t *testing.T) { of[i] = live(t, s, ops, nil) })
-			}
-			return of[0].digest != of[1].digest || of[0].counters != of[1].counters
+		s.blind, s.alone, s.shared, s.wire = true, true, false, false
+		shows := func(others bool) (out result) {
+			s.others = others
+			t.Run(fmt.Sprint(seed, " others ", others), func(t *testing.T) { out = live(t, s, ops, nil) })
+			return result{digest: out.digest, counters: out.counters}
 		}
-		// Under load a goroutine may be put off, and the same world then differs from itself, now and then. What
-		// follows from a reward differs each time.
-		tries := 0
-		for tries < 4 && differ() {
-			tries++
+		var one, other []result
+		same := func(r result) bool { return slices.Contains(other, r) }
+		for tries := 0; tries < 3 && !slices.ContainsFunc(one, same); tries++ {
+			one, other = append(one, shows(false)), append(other, shows(true))
 		}
-		if tries == 4 {
+		if !slices.ContainsFunc(one, same) {
 			t.Errorf("%s world %d, of kind %s, shows what rewards there were", blind, seed, s.kind)
 		}
 	}

@@ -39,6 +39,7 @@ type setting struct {
 	wire   bool // people ask over HTTP, through a client and a network that lies
 	blind  bool // nothing that is released has anything of a reward
 	others bool // all rewards are other ones
+	alone  bool // no process takes over from one that lives
 	lies   bool // the disk goes back in the end
 	early  bool // the first clock was ahead
 	large  bool // many people
