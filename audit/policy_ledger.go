@@ -285,7 +285,7 @@ func selfLedgers() ([]selfItem, error) {
 				return c.tell(broken)
 			}), c.delta, broken, 1)
 			if c.delta > 0 {
-				item.many = 8
+				item.many = 16
 			}
 			all = append(all, item)
 		}

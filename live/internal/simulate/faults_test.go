@@ -46,7 +46,7 @@ type runner func(ctx context.Context, fault string, args ...string) (string, err
 // guardFinds holds that what a bad merge may leave is found by some of the first traces, which TestGuard plays at
 // both its sizes, and that nothing is where no fault is on.
 func guardFinds(t *testing.T, run runner) {
-	const n = 40
+	const n = 20
 	for _, f := range append([]string{""}, merges...) {
 		out, err := run(t.Context(), f, "-test.run=^TestGuard$", fmt.Sprint("-guard.n=", n))
 		found := 0
