@@ -39,7 +39,7 @@ type SelfAudit struct {
 	// although it is true, or a broken copy is not refuted. 0 means 10⁻⁶.
 	Gamma float64
 	Quick bool // few games: seconds instead of an hour
-	// Games is how many each claim is tested with, fewer where games are slow, after a search for the
+	// Games is how many each claim is tested with, fewer where games are slow, more where a flaw is small, after a search for the
 	// adversary. 0 is 10⁶, or if Quick, QuickGames in all, of which each counts: bounds that hold at any
 	// time are not as tight, and the search costs nothing.
 	Games int
@@ -209,7 +209,10 @@ func (i selfItem) result(ctx context.Context, e effort, seed uint64) (SelfResult
 	if e.pilot > 0 && !i.twin {
 		least = 2000
 	}
-	e.games, e.pilot = max(e.games*max(i.many, 1)/i.cost, least), max(e.pilot/i.cost, min(e.pilot, 128))
+	if i.many > 0 {
+		e.games = max(e.games, min(e.games*i.many, 1_000_000))
+	}
+	e.games, e.pilot = max(e.games/i.cost, least), max(e.pilot/i.cost, min(e.pilot, 128))
 	f, look, err := i.test(ctx, e)
 	f.Name, f.Seconds = i.name, time.Since(start).Seconds()
 	return SelfResult{Finding: f, Twin: i.twin, Looks: look, Good: f.Refuted == i.twin}, err

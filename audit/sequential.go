@@ -178,7 +178,7 @@ func (p panel) learn(in bool) {
 }
 
 const (
-	// unsure is the least probability that is forecast: bets are never all of what is there.
+	// unsure is the least probability that is forecast at first: bets are never all of what is there.
 	unsure = 1. / 512
 	// remembered is how many scores tell where their middle is.
 	remembered = 1024
@@ -294,7 +294,8 @@ func (f *forecaster) forecast(x []float64) float64 {
 		c := f.counts[x[len(x)-1]]
 		f.own.said[len(f.own.said)-1] = (c[1] + 0.5) / (c[0] + c[1] + 1)
 	}
-	return min(max(f.own.forecast(), unsure), 1-unsure)
+	least := unsure / (1 + float64(f.n)/256) // so that every ε can be refuted in the end
+	return min(max(f.own.forecast(), least), 1-least)
 }
 
 // learn takes in what came where the attacks had these scores.
@@ -381,12 +382,10 @@ func (c contest) run(ctx context.Context, delta, gamma, until float64, most int,
 		scores: make([]float64, c.width), seen: make([]float64, len(c.from))}
 	shared := newCommon(len(c.from))
 	all := make([]int, len(c.adversaries))
-	for i, name := range c.adversaries {
+	for i := range c.adversaries {
 		all[i] = i
-		k := key
-		k.Role = noise.Role("audit anytime " + name)
 		r.challengers = append(r.challengers, &challenger{forecaster: newForecaster(shared, c.table),
-			src: k.Fast(1)[0]})
+			src: c.key(key, i).Fast(1)[0]})
 	}
 	if len(all) == 0 {
 		return Finding{}, errors.New("audit: no adversaries, must be at least 1")
@@ -421,6 +420,17 @@ func (c contest) run(ctx context.Context, delta, gamma, until float64, most int,
 		}
 	}
 	return r.finding(best)
+}
+
+// key is that of an adversary's games. One of a name that is there before has games of its own too, or a game would
+// count many times.
+func (c contest) key(key noise.Key, i int) noise.Key {
+	name := c.adversaries[i]
+	key.Role = noise.Role("audit anytime " + name)
+	if slices.Index(c.adversaries, name) < i {
+		key.Role += noise.Role(fmt.Sprintf(", number %d", i))
+	}
+	return key
 }
 
 // better orders challengers by what a game with them is worth.
@@ -541,7 +551,10 @@ func (r *race) finding(best int) (Finding, error) {
 		f.Low = math.Nextafter(low, math.Inf(1)) // ε is above it
 	}
 	f.Refuted = f.Low > f.Claimed
-	f.Estimate, f.High = r.answers().between(r.gamma, r.delta)
+	// Answers are those of one rule, and bets know more.
+	if f.Estimate, f.High = r.answers().between(r.gamma, r.delta); !(f.Estimate >= f.Low) || !(f.High >= f.Low) {
+		f.Estimate, f.High = math.NaN(), math.Inf(1)
+	}
 	return f, nil
 }
 

@@ -305,13 +305,13 @@ func tightness(all []Row) (report.Figure, bool) {
 		Subtitle: "Audited over claimed ε, sorted", XLabel: "audits, in the order of the ratio",
 		YLabel: "audited/claimed",
 		Note: "Lower bounds of own claims must stay at or below 1. Broken twins are played until their lower bounds are " +
-			"above it; their ε before a correction is drawn."}
+			"above it; their ε before a correction is drawn, where there is one."}
 	most := 0
 	for _, twin := range []bool{false, true} {
 		var x []float64
 		for _, r := range all {
 			t := r.Tightness()
-			if twin { // its games end where the lower bound is above the claim
+			if twin && r.Estimate >= r.Low && !math.IsInf(r.Estimate, 0) { // its lower bound ends just above the claim
 				t = r.Estimate / r.Claimed
 			}
 			if r.Twin == twin && !math.IsNaN(t) && !math.IsInf(t, 0) {
