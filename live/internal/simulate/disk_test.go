@@ -30,6 +30,7 @@ type process struct {
 	name    string
 	ahead   atomic.Int64 // of the others' clocks, in milliseconds
 	answers http.Handler
+	up      atomic.Pointer[serve.Engine] // e, for who commits; nil while it begins
 }
 
 // A disk is what all processes of a trace write to, in memory. It can fail, or take the process with it.

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/sotto-dp/sotto/internal/pool"
@@ -19,6 +18,8 @@ import (
 // merges are the faults that a bad merge of two engines may leave in play.
 var merges = []string{"a slot twice", "noise drawn again", "a vector from the wrong queue", "a window off by one",
 	"a restore that skips a line", "a removed arm released"}
+
+var brokenBy = regexp.MustCompile(`after \d+ decisions, world .*`)
 
 var counted = regexp.MustCompile(`(\d+) of \d+ traces differ`)
 
@@ -70,7 +71,7 @@ func simulationFinds(t *testing.T, run runner) {
 		return func(ctx context.Context, i int) error {
 			out, _ := run(ctx, all[i].Name, "-test.run=^TestSimulate$", "-simulate.shard=0/1",
 				fmt.Sprint("-simulate.decisions=", most), "-simulate.shrink=false")
-			found[i] = firstLine(out, "after ")
+			found[i] = brokenBy.FindString(out)
 			return nil
 		}
 	}); err != nil {
@@ -81,11 +82,4 @@ func simulationFinds(t *testing.T, run runner) {
 			t.Errorf("%s is not found in %d decisions", f.Name, most)
 		}
 	}
-}
-
-// firstLine is what follows a word for the first time, to the end of its line.
-func firstLine(text, word string) string {
-	_, rest, _ := strings.Cut(text, word)
-	line, _, _ := strings.Cut(rest, "\n")
-	return line
 }

@@ -273,7 +273,11 @@ func (w *world) onTick(b *book, now int64) error {
 	if w.syncing || len(w.names) > 1 || !w.steady() {
 		return nil
 	}
-	info, err := w.disk.latest.Load().e.Get(w.t.Context(), b.x.Name)
+	e := w.disk.latest.Load().up.Load()
+	if e == nil {
+		return nil
+	}
+	info, err := e.Get(w.t.Context(), b.x.Name)
 	if err != nil {
 		return nil
 	}
@@ -298,7 +302,11 @@ func (w *world) steady() bool {
 // atOnce holds that a release is closed at the first tick after all of its windows, whatever else there is to
 // write. There is one line at a tick.
 func (w *world) atOnce(b *book, now, windows, before int64) error {
-	info, err := w.disk.latest.Load().e.Get(w.t.Context(), b.x.Name)
+	e := w.disk.latest.Load().up.Load()
+	if e == nil {
+		return nil
+	}
+	info, err := e.Get(w.t.Context(), b.x.Name)
 	if err != nil || !w.steady() || !b.exact || b.x.Contextual != nil {
 		return nil
 	}
@@ -385,6 +393,9 @@ func (w *world) sum(b *book, line *shown, i, n int, want *sums, name string) err
 			return broken(counts, "%s: it says %d decisions, the curator had %d, and there are %d to %d", name, n, d.n,
 				want.least, want.most)
 		}
+		if what == "rewards" && !d.mechanism.Loss().Within(b.each) {
+			return broken(budgets, "%s: %v for a budget of %v", name, d.mechanism, b.each)
+		}
 		got := d.steps[0]
 		lo, hi = min(lo, int64(n)<<20), min(hi, int64(n)<<20)
 		if vector {
@@ -396,13 +407,16 @@ func (w *world) sum(b *book, line *shown, i, n int, want *sums, name string) err
 		case got < lo:
 			return broken(counts, "%s: %d steps of its %s, there are %d at least", name, got, what, lo)
 		}
-		if what == "rewards" && !d.mechanism.Loss().Within(b.each) {
-			return broken(budgets, "%s: %v for a budget of %v", name, d.mechanism, b.each)
-		}
 		return nil
 	}
 	if err := check(first, "rewards", want.lo[0], want.hi[0], len(line.Release.Vector) > 0); err != nil {
 		return err
+	}
+	for _, r := range line.Rules {
+		if d := w.draws.show(r.Release.Sum[i]); d == nil || d.n != n {
+			return broken(once, "%s: no curator has drawn the sum of a rule for %d decisions, or it was released before",
+				name, n)
+		}
 	}
 	for m := range line.Metrics {
 		if err := check(line.Metrics[m].Sum[i], "metrics", want.lo[m+1], want.hi[m+1], false); err != nil {
@@ -573,6 +587,9 @@ func (w *world) look(b *book) error {
 	ctx, e := w.t.Context(), w.p.e
 	info, err := e.Get(ctx, b.x.Name)
 	if err != nil {
+		if w.resting {
+			return broken(goesOn, "%s cannot be seen: %v", b.x.Name, err)
+		}
 		return nil // it says that it cannot be seen now
 	}
 	lines, err := e.Transcript(ctx, b.x.Name)
@@ -584,6 +601,9 @@ func (w *world) look(b *book) error {
 	b.ticked(info.Tick)
 	for line, err := range lines {
 		if err != nil {
+			if w.resting {
+				return broken(goesOn, "%s cannot be read: %v", b.x.Name, err)
+			}
 			return nil
 		}
 		line = append(bytes.TrimSuffix(line, []byte("\n")), '\n')
@@ -598,8 +618,8 @@ func (w *world) look(b *book) error {
 		return broken(stays, "%s: %d lines are shown, %d were before", b.x.Name, n, b.seen)
 	}
 	b.seen = n
-	if s, c := info.Spent, info.Cap; s.Pure() > c.Pure()*(1+1e-9) && s.ZCDP() > c.ZCDP()*(1+1e-9) {
-		return broken(budgets, "%s: %v was spent of %v", b.x.Name, info.Spent, info.Cap)
+	if total, err := b.x.EachTotal(); err != nil || !info.Spent.Within(total) {
+		return broken(budgets, "%s: %v was spent of %v, %v", b.x.Name, info.Spent, total, err)
 	}
 	if n == 0 || !w.resting && w.IntN(4) > 0 { // each replay is of all lines
 		return nil
@@ -648,6 +668,17 @@ func (w *world) rows(b *book) error {
 		return err
 	}
 	in, err := s.Load(w.t.Context(), b.id)
+	if err == nil && (b.state == serve.Stopped || b.state == serve.Archived) {
+		left := len(in.Segments) + len(in.Parts) + len(in.Events)
+		for a := range in.Arms {
+			for range s.Reports(w.t.Context(), b.id, a, 0, 1<<40) {
+				left++
+			}
+		}
+		if left > 0 || b.state == serve.Archived && len(in.Units) > 0 {
+			return broken(bounded, "%s is %s, and the store has %d rows of its rewards, %d of units", b.x.Name, b.state, left, len(in.Units))
+		}
+	}
 	if err != nil || b.over {
 		return err
 	}

@@ -47,7 +47,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	how := w.IntN(20)
 	if how < 4 {
-		time.Sleep(time.Duration(1+w.IntN(2_000_000)) * time.Microsecond)
+		w.rest(time.Duration(1+w.IntN(2_000_000)) * time.Microsecond)
 	}
 	if how == 4 {
 		return nil, errNetwork

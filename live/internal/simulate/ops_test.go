@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -188,7 +189,7 @@ func (w *world) askOnly(b *book, n int) {
 func (w *world) decide(b *book, unit int) {
 	name := fmt.Sprint("unit ", unit)
 	token, arm, why, ticket, err := w.asks(b, name)
-	if err != nil {
+	if w.refused(b, err); err != nil {
 		return
 	}
 	w.tell([]byte(token))
@@ -230,11 +231,23 @@ func (w *world) decide(b *book, unit int) {
 	if offer && w.IntN(4) > 0 {
 		shown := w.IntN(5) > 0
 		s, err := w.p.e.Activate(w.t.Context(), b.x.Name, token, shown)
+		w.still()
 		w.tell([]byte(s))
 		g.met = g.met || shown && err == nil && s == serve.Accepted
 		if err != nil {
 			w.tell([]byte("not met"))
 		}
+	}
+}
+
+// refused holds that an error says that nothing can be written now.
+func (w *world) refused(b *book, err error) {
+	var api *client.Error
+	if errors.As(err, &api) && api.Status != 503 {
+		w.fail(broken(goesOn, "%s: the client is refused: %v", b.x.Name, err))
+	}
+	if err != nil && w.net == nil && !errors.Is(err, serve.ErrUnavailable) {
+		w.fail(broken(goesOn, "%s: it is refused: %v", b.x.Name, err))
 	}
 }
 
@@ -248,7 +261,11 @@ func (w *world) rank(b *book, event string) {
 	}
 	next := b.next
 	r, err := w.p.e.Rank(w.t.Context(), b.x.Name, ask)
+	w.still()
 	if err != nil {
+		if !errors.Is(err, serve.ErrEventTaken) {
+			w.refused(b, err)
+		}
 		return
 	}
 	w.tell([]byte(r.Action))
@@ -337,6 +354,7 @@ func (w *world) send(b *book, batch []*given) {
 func (w *world) deliver(b *book, batch []*given, send func([]serve.Outcome) ([]serve.Result, error)) {
 	outcomes := make([]serve.Outcome, len(batch))
 	was := make([]known, len(batch))
+	met := make([]bool, len(batch))
 	at, by, over := w.clock(w.p), w.p, b.over
 	for i, g := range batch {
 		reward, metrics := w.report(b, g.h.index, g.h.arm)
@@ -344,24 +362,27 @@ func (w *world) deliver(b *book, batch []*given, send func([]serve.Outcome) ([]s
 			reward, metrics = b.x.Hi, nil
 		}
 		outcomes[i] = serve.Outcome{Report: serve.Report{Token: g.token, Reward: reward}, Metrics: metrics}
+		met[i] = g.met
 		if was[i] = g.h.reward; was[i] == unsent {
 			g.h.reward = unsure
 		}
 	}
 	results, err := send(outcomes)
+	w.still()
 	w.count.rewards += len(batch)
 	if err != nil {
+		w.refused(b, err)
 		w.tell([]byte("not taken"))
 		w.open = append(w.open, batch...) // it is sent again
 		return
 	}
 	for i, r := range results {
-		w.settled(b, batch[i], was[i], over, at, r, by)
+		w.settled(b, batch[i], was[i], met[i], over, at, r, by)
 	}
 }
 
 // settled is told what came of a report.
-func (w *world) settled(b *book, g *given, was known, over bool, at int64, r serve.Result, by *process) {
+func (w *world) settled(b *book, g *given, was known, met, over bool, at int64, r serve.Result, by *process) {
 	w.tell([]byte(r.Status))
 	if r.Err != nil {
 		w.fail(broken(goesOn, "%s: a report is refused: %v", b.x.Name, r.Err))
@@ -374,7 +395,7 @@ func (w *world) settled(b *book, g *given, was known, over bool, at int64, r ser
 	case was == unsent: // it is sure that it does not count
 		g.h.reward = unsent
 	}
-	if r.Status == serve.Void && g.met && !w.wentBack && by == w.p && w.lasts(b, int(g.k.arm)) {
+	if r.Status == serve.Void && met && !w.wentBack && by == w.p && w.lasts(b, int(g.k.arm)) {
 		w.fail(broken(counts, "%s: a decision that %s has met is void", b.x.Name, g.unit))
 	}
 	w.fail(w.answered(b, g.k, g.h, over, at, g.deadline, r.Status, by))
@@ -391,7 +412,11 @@ func (w *world) sendOne(b *book, g *given) {
 	var err error
 	if b.x.Contextual != nil {
 		s, err = w.p.e.RewardEvent(w.t.Context(), b.x.Name, g.event, reward)
+		w.still()
 		if errors.Is(err, serve.ErrEvent) { // it was lost, or is over
+			if b.durable(g.k) && !over && !b.over && !g.h.by && by == w.disk.latest.Load() && !w.jumped && at < g.deadline && !w.erased[g.event] {
+				w.fail(broken(counts, "%s: %s is durable, and there is none", b.x.Name, g.event))
+			}
 			s, err = serve.Void, nil
 			if was == unsent {
 				g.h.reward = unsent
@@ -407,15 +432,17 @@ func (w *world) sendOne(b *book, g *given) {
 		if all, err = w.p.e.Reports(w.t.Context(), b.x.Name, []serve.Message{{Ticket: g.ticket,
 			Body: fmt.Append(nil, b.clips[0].Steps(reward))}}); err == nil {
 			s, err = all[0].Status, all[0].Err
+			w.still()
 		}
 	}
 	w.count.rewards++
 	if err != nil {
+		w.refused(b, err)
 		w.tell([]byte("not taken"))
 		w.open = append(w.open, g)
 		return
 	}
-	w.settled(b, g, was, over, at, serve.Result{Status: s}, by)
+	w.settled(b, g, was, g.met, over, at, serve.Result{Status: s}, by)
 }
 
 // retract says that somebody never met a decision.
@@ -425,6 +452,7 @@ func (w *world) retract(b *book, g *given) {
 	}
 	at, by, over := w.clock(w.p), w.p, b.over
 	s, err := w.p.e.Activate(w.t.Context(), b.x.Name, g.token, false)
+	w.still()
 	if err != nil {
 		w.tell([]byte("not taken"))
 		return
@@ -542,6 +570,7 @@ func (w *world) operate(b *book) {
 			g := w.old[w.IntN(len(w.old))]
 			what, err = "erases a unit of", e.Erase(ctx, g.on.x.Name, g.unit)
 			delete(g.on.last, g.unit)
+			w.erased[g.unit] = true
 		}
 	case 19:
 		if what, err = "archives", e.Archive(ctx, name); w.IntN(6) == 0 {
@@ -753,6 +782,7 @@ func (w *world) slowCommit(b *book, n int) {
 			w.story("and %s is killed", w.p.name)
 			w.p.dead.Store(true)
 		}
+		w.apart()
 		a := <-got
 		return a.results, a.err
 	})

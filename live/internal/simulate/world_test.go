@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -60,7 +62,7 @@ type world struct {
 	p          *process // who is asked
 	peers      []*process
 	net        *network
-	base       int64 // the clock that is set by hand, in milliseconds
+	base       atomic.Int64 // the clock that is set by hand, in milliseconds
 
 	open   []*given // what is not reported yet
 	old    []*given // what was
@@ -73,9 +75,11 @@ type world struct {
 	syncing, slowed  bool // a sweep is asked for; a commit was slow, and sweeps are late
 	broken           *violation
 	story            func(format string, args ...any)
+	mu               sync.Mutex // see apart
 	digest           hash.Hash64
 	now0             time.Time
 	count            counters
+	erased           map[string]bool // units
 }
 
 // counters are what a world has had.
@@ -127,7 +131,7 @@ func live(t *testing.T, s setting, ops []op, story func(string, ...any)) (out re
 	defer func() { crand.Reader, http.DefaultTransport = before, transport }()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{setting: s, t: t, random: random, books: map[int64]*book{}, byName: map[string]*book{},
-			arms: map[string][]string{}, digest: xxhash.New(), now0: time.Now(), story: story,
+			arms: map[string][]string{}, erased: map[string]bool{}, digest: xxhash.New(), now0: time.Now(), story: story,
 			Rand: rand.New(rand.NewPCG(s.seed, 31))}
 		if story == nil {
 			w.story = func(string, ...any) {}
@@ -145,7 +149,7 @@ func live(t *testing.T, s setting, ops []op, story func(string, ...any)) (out re
 		w.end()
 		w.count.simulated = time.Since(w.now0)
 		if !w.slept {
-			w.count.simulated = time.Duration(w.base-handBase) * time.Millisecond
+			w.count.simulated = time.Duration(w.base.Load()-handBase) * time.Millisecond
 		}
 		out = result{w.count, w.broken, w.digest.Sum64()}
 	})
@@ -171,7 +175,22 @@ func (w *world) fail(err error) {
 // tell adds to what is seen from outside.
 func (w *world) tell(b []byte) { _, _ = w.digest.Write(b) }
 
+// apart has what this goroutine knows of the model be before what the next commit does to it, and what the last one
+// did be before what this goroutine does next: a commit is made while it waits for one, or sleeps.
+func (w *world) apart() {
+	w.mu.Lock()
+	w.mu.Unlock() //nolint:staticcheck // nothing is to be done under it
+}
+
+// still waits until nobody does anything: what was answered may be followed by a sweep at once.
+func (w *world) still() {
+	synctest.Wait()
+	w.apart()
+}
+
 func (w *world) rest(d time.Duration) {
+	w.apart()
+	defer w.apart()
 	time.Sleep(d + time.Duration(1+w.IntN(1000)))
 	synctest.Wait()
 	w.random.hold(false)
@@ -182,7 +201,7 @@ func (w *world) clock(p *process) int64 {
 	if w.slept {
 		return time.Now().UnixMilli()
 	}
-	return w.base + p.ahead.Load()
+	return w.base.Load() + p.ahead.Load()
 }
 
 func (w *world) pass(d time.Duration) {
@@ -190,13 +209,13 @@ func (w *world) pass(d time.Duration) {
 		w.rest(d)
 		return
 	}
-	w.base += d.Milliseconds()
+	w.base.Add(d.Milliseconds())
 	w.rest(time.Duration(w.IntN(3)) * time.Millisecond)
 }
 
 // begin has the first process, and the experiments.
 func (w *world) begin() {
-	w.base = handBase
+	w.base.Store(handBase)
 	w.disk = newDisk()
 	w.disk.mem = newMemory()
 	w.disk.shared, w.disk.logs = w.shared, w.lies
@@ -259,7 +278,7 @@ func (w *world) start() *process {
 		cfg.Curator = w.draws.curator
 	}
 	if !w.slept {
-		cfg.Clock = func() time.Time { return time.UnixMilli(w.base + p.ahead.Load()) }
+		cfg.Clock = func() time.Time { return time.UnixMilli(w.base.Load() + p.ahead.Load()) }
 	}
 	if w.shared {
 		cfg.Advertise = "http://" + fmt.Sprint(len(w.peers)) + ".test"
@@ -267,6 +286,7 @@ func (w *world) start() *process {
 	for {
 		e, err := serve.Open(w.t.Context(), cfg)
 		if p.e = e; err == nil {
+			p.up.Store(e)
 			break
 		}
 		if !errors.Is(err, errDisk) {
@@ -281,6 +301,8 @@ func (w *world) start() *process {
 
 // takenOver is told of who begins.
 func (w *world) takenOver(p *process, o store.Opened) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.since = time.Now()
 	for _, r := range o.Experiments {
 		if b := w.books[r.ID]; b != nil && b.x.Contextual != nil {
@@ -291,6 +313,8 @@ func (w *world) takenOver(p *process, o store.Opened) {
 
 // written is told of what is durable.
 func (w *world) written(p *process, c store.Commit) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.count.commits++
 	for _, r := range c.Writes {
 		b := w.books[r.ID]
@@ -369,6 +393,7 @@ func (w *world) end() {
 // calm ends all faults, and waits until somebody answers.
 func (w *world) calm() {
 	w.disk.disarm()
+	w.disk.unread.Store(0)
 	for _, p := range w.peers {
 		p.cut.Store(false)
 	}
@@ -384,6 +409,14 @@ func (w *world) served() {
 		}
 		if err := w.p.e.Sync(w.t.Context()); err != nil {
 			w.fail(broken(goesOn, "nothing can be written: %v", err))
+		}
+		if b.state == serve.Running && b.x.Contextual != nil && w.broken == nil {
+			_, err := w.p.e.Rank(w.t.Context(), name, serve.RankAsk{Event: "the last",
+				Context: map[string]any{"device": "phone"},
+				Actions: []serve.Action{{ID: "a", Features: map[string]any{"topic": "war", "length": 1.0}}}})
+			if err != nil {
+				w.fail(broken(goesOn, "%s runs, and ranks nothing: %v", name, err))
+			}
 		}
 		if b.state != serve.Running || b.x.Contextual != nil || !b.x.Start.IsZero() || w.broken != nil {
 			continue
