@@ -194,11 +194,15 @@ type durable struct {
 	reason string
 	lines  int
 	tip    string
+	coming []Change
 }
 
 // confirmed notes that all of the experiment is durable. Its lock is held.
 func (x *served) confirmed() {
-	x.durable = durable{x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Reason, x.lines, x.tip}
+	x.durable = durable{x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Reason, x.lines, x.tip, slices.Clone(x.rec.Changes)}
+	for _, a := range x.rec.Off {
+		x.durable.coming = append(x.durable.coming, Change{Off: []string{x.decl.Arms[a].Name}})
+	}
 }
 
 // A todo is what the next commit has to do.
@@ -468,11 +472,8 @@ func (x *served) info(now int64) Info {
 		out.Spent, out.Cap = x.ledger.Total(), x.ledger.Guarantee()
 	}
 	out.Budget, _ = x.decl.EachAssignment() // was checked
-	out.Changes = slices.Clone(x.rec.Changes)
+	out.Changes = slices.Clone(x.durable.coming)
 	x.board.tell(&out, x.events.mapper)
-	for _, a := range x.rec.Off {
-		out.Changes = append(out.Changes, Change{Off: []string{x.decl.Arms[a].Name}})
-	}
 	return out
 }
 

@@ -117,7 +117,7 @@ type book struct {
 	last          map[string]*given
 	ticks         []int64 // that it has had
 	state         serve.State
-	reason        string
+	coming        int   // changes that come with the next ticks
 	asked         int64 // when the last decision was made
 	closed        int64 // the time of its last line
 	ended, over   bool  // its last line is written; nothing counts any more
@@ -180,13 +180,15 @@ func (b *book) durable(k key) bool {
 func (w *world) write(b *book, c store.Write, now int64) error {
 	if c.Record != nil {
 		var r struct {
-			State  serve.State
-			Reason string
+			State   serve.State
+			Reason  string
+			Off     []int
+			Changes []json.RawMessage
 		}
 		if err := json.Unmarshal(c.Record.Data, &r); err != nil {
 			return err
 		}
-		b.state, b.reason = r.State, r.Reason
+		b.state, b.coming = r.State, len(r.Off)+len(r.Changes)
 		if b.over = r.State != serve.Draft && r.State != serve.Running && r.State != serve.Paused; r.State ==
 			serve.Failed && !w.wentBack {
 			return broken(goesOn, "%s has failed: %s", b.x.Name, r.Reason)
@@ -655,6 +657,8 @@ func (w *world) durableOnly(b *book) error {
 		return nil
 	case info.Lines > len(b.lines):
 		return broken(stays, "%s: %d lines are told of, %d are durable", b.x.Name, info.Lines, len(b.lines))
+	case len(info.Changes) != b.coming:
+		return broken(stays, "%s is said to have %d changes to come, durable are %d", b.x.Name, len(info.Changes), b.coming)
 	case info.State == serve.Stopped && b.state != serve.Stopped:
 		return broken(stays, "%s is shown as stopped, and is durably %s", b.x.Name, b.state)
 	}

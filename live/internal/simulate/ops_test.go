@@ -110,6 +110,9 @@ func (w *world) do(o op) {
 			w.operate(b)
 		case 1:
 			w.story("an operator stops %s: %v", name, w.p.e.Stop(w.t.Context(), name, ""))
+		case 2:
+			f := 0.3
+			w.story("an operator sets a floor of %s: %v", name, w.p.e.Change(w.t.Context(), name, serve.Change{Floor: &f}))
 		}
 		w.rest(d)
 		for _, name := range w.names {
@@ -447,7 +450,8 @@ func (w *world) sendOne(b *book, g *given) {
 
 // retract says that somebody never met a decision.
 func (w *world) retract(b *book, g *given) {
-	if g.h.gone == unsent {
+	was := g.h.gone
+	if was == unsent {
 		g.h.gone = unsure
 	}
 	at, by, over := w.clock(w.p), w.p, b.over
@@ -460,7 +464,7 @@ func (w *world) retract(b *book, g *given) {
 	w.tell([]byte(s))
 	if s == serve.Accepted {
 		g.h.gone = acked
-	} else if g.h.gone == unsure {
+	} else if was == unsent { // else an attempt before may have been taken
 		g.h.gone = unsent
 	}
 	w.fail(w.answered(b, g.k, g.h, over, at, g.deadline, s, by))
