@@ -179,7 +179,7 @@ func (w *world) tell(b []byte) { _, _ = w.digest.Write(b) }
 // did be before what this goroutine does next: a commit is made while it waits for one, or sleeps.
 func (w *world) apart() {
 	w.mu.Lock()
-	w.mu.Unlock() //nolint:staticcheck // nothing is to be done under it
+	defer w.mu.Unlock()
 }
 
 // still waits until nobody does anything: what was answered may be followed by a sweep at once.
