@@ -470,7 +470,9 @@ func (w *world) bury(p *process, well bool) {
 		w.disk.writer = nil // whose connection has ended
 	}
 	w.disk.mu.Unlock()
+	w.syncing = true // as the last thing it does
 	_ = p.e.Close()
+	w.syncing = false
 	p.dead.Store(true)
 	w.rest(0)
 }
