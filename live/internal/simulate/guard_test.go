@@ -1,8 +1,3 @@
-// Package guard holds the service to what it did: 1000 random traces of requests, with arms and with
-// contexts, under every model of trust, with pauses, faults of the disk, crashes and two processes on
-// one store, must be answered and stored byte by byte as the program of the commit did that wrote
-// testdata/guard.txt. Clock, coins, keys and noise are given. It sees a service from outside alone, by what is
-// exported, so that it stands unchanged in the worktree of another commit.
 package simulate
 
 import (
@@ -53,6 +48,12 @@ func digest(t *testing.T, seed uint64) string {
 	return fmt.Sprintf("%d %s %x", seed, kindOf(seed), h.Sum(nil)[:16])
 }
 
+// The guard holds the service to what it did: 1000 random traces of requests, with arms and with
+// contexts, under every model of trust, with pauses, faults of the disk, crashes and two processes on
+// one store, must be answered and stored byte by byte as the program of the commit did that wrote
+// testdata/guard.txt. Clock, coins, keys and noise are given. It sees a service from outside alone, by what is
+// exported, so that it stands unchanged in the worktree of another commit.
+//
 // TestGuard plays the traces. What is other in one that differs, make guard shows: it plays the trace here and in a
 // worktree of another commit.
 func TestGuard(t *testing.T) {
