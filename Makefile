@@ -50,11 +50,11 @@ cover:
 
 # What the service answered and stored at another commit beside what it does now, in traces that TestGuard says are
 # others: make guard FROM=437 N=1.
-AT = 2092a22
+AT = 3e7924e
 N = 1
 guard: SHELL = bash
 guard:
-	@test -n "$(FROM)" || { echo 'usage: make guard FROM=437 N=1 AT=2092a22' >&2; exit 2; }
+	@test -n "$(FROM)" || { echo 'usage: make guard FROM=437 N=1 AT=3e7924e' >&2; exit 2; }
 	@rm -rf out/guard; mkdir -p out/guard/was out/guard/is
 	@git worktree add -q --detach out/guard/tree $(AT)
 	@mkdir -p out/guard/tree/live/internal/simulate; cp live/internal/simulate/{guard,trace,declare,disk}_test.go out/guard/tree/live/internal/simulate; cp -r internal/testkit out/guard/tree/internal
