@@ -57,7 +57,7 @@ guard:
 	@test -n "$(FROM)" || { echo 'usage: make guard FROM=437 N=1 AT=3e7924e' >&2; exit 2; }
 	@rm -rf out/guard; mkdir -p out/guard/was out/guard/is
 	@git worktree add -q --detach out/guard/tree $(AT)
-	@mkdir -p out/guard/tree/live/internal/simulate; cp live/internal/simulate/{guard,trace,declare,disk}_test.go out/guard/tree/live/internal/simulate; cp -r internal/testkit out/guard/tree/internal
+	@mkdir -p out/guard/tree/live/internal/simulate; cp -r live/internal/simulate/{guard,trace,declare,disk}_test.go live/internal/simulate/testdata out/guard/tree/live/internal/simulate; cp -r internal/testkit out/guard/tree/internal
 	@-go test -C out/guard/tree ./live/internal/simulate -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/was
 	@-go test ./live/internal/simulate -run 'TestGuard$$' -guard.from $(FROM) -guard.n $(N) -guard.out $(CURDIR)/out/guard/is
 	@git worktree remove --force out/guard/tree
