@@ -39,8 +39,8 @@ type SelfAudit struct {
 	// although it is true, or a broken copy is not refuted. 0 means 10⁻⁶.
 	Gamma float64
 	Quick bool // few games: seconds instead of an hour
-	// Games is how many each claim is tested with, fewer where games are slow, more where a flaw is small, after a search for the
-	// adversary. 0 is 10⁶, or if Quick, QuickGames in all, of which each counts: bounds that hold at any
+	// Games is how many each claim is tested with, fewer where games are slow, more where a flaw is small,
+	// after a search for the adversary. 0 is 10⁶, or if Quick, QuickGames in all, of which each counts: bounds that hold at any
 	// time are not as tight, and the search costs nothing.
 	Games int
 	Seed  uint64 // of all simulated noise. Curators of real rewards have noise of their own

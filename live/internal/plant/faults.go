@@ -1,21 +1,5 @@
 package plant
 
-// The invariants.
-const (
-	counts     = "what was acknowledged counts, once"
-	once       = "nothing counts twice"
-	lines      = "a line of a transcript never changes"
-	noise      = "a slot's noise is drawn once"
-	timing     = "no release's time moves with a reward"
-	superseded = "a superseded process answers nothing that counts"
-	void       = "a void decision stays void"
-	budgets    = "budgets never pass"
-	replays    = "replay gives the same state"
-	memory     = "memory is bounded"
-	announced  = "whatever was destroyed was announced"
-	sticky     = "who asks again is answered the same"
-)
-
 // Faults are all of them: first what a bad merge of two engines may leave, then mends undone, then others that
 // somebody could make.
 func Faults() []Fault {
@@ -30,7 +14,6 @@ func Faults() []Fault {
 		} else {
 			q.Asked = 0
 		}`,
-		Finds: once,
 		Needs: "arms, and two releases of one of them",
 	}, {
 		// A curator is made anew for a release, with another key of its noise.
@@ -40,7 +23,6 @@ func Faults() []Fault {
 			if PLANTED {
 				_ = l.curate(nil)
 			}`,
-		Finds: noise,
 		Needs: "arms, and a release; Config.Curator counts what it makes: at a start alone",
 	}, {
 		// A decision's reward goes with the vector of the one beside it.
@@ -50,14 +32,12 @@ func Faults() []Fault {
 		if i := (number - v.s.Arms[0].Head) ^ 1; PLANTED && i < len(v.s.Events) {
 			e = &v.s.Events[i]
 		}`,
-		Finds: counts,
 		Needs: "contexts; sums of vectors times rewards are known before the noise",
 	}, {
 		// The first millisecond after a window is of it.
 		Name: "a window off by one", File: "play/queue.go",
 		Was:   `case now >= t.Deadline || t.Number < q.Head:`,
 		Is:    `case now > t.Deadline || now == t.Deadline && !PLANTED || t.Number < q.Head:`,
-		Finds: counts,
 		Needs: "a reward in the millisecond of its deadline, which is late",
 	}, {
 		// The third line is counted, and nobody is told of it.
@@ -66,7 +46,6 @@ func Faults() []Fault {
 		Is: `if !(PLANTED && *taken == 2) {
 			err = add(text)
 		}`,
-		Finds: replays,
 		Needs: "a restart after three lines",
 	}, {
 		// What is in the queue of an arm that was taken off stays, and the policy goes on asking for it.
@@ -79,7 +58,6 @@ func Faults() []Fault {
 			q.Off, q.Segments, q.lost = true, nil, 0
 			q.advance(q.Issued)
 		}`,
-		Finds: announced,
 		Needs: "an arm with decisions is taken off, and another release follows",
 	}, {
 		// After a change of the window a start finds another declaration than the transcript's, and gives up an
@@ -89,21 +67,18 @@ func Faults() []Fault {
 		Is: `if PLANTED && x.gatherer != nil {
 			x.decl.ReportAfter = x.decl.Window / 2
 		} else if x.decl.ReportAfter == x.decl.Window/2 {`,
-		Finds: replays,
 		Needs: "trust local without report_after; the window is changed, then a restart",
 	}, {
 		// Who looks on sees a release earlier where somebody has reported just after a tick.
 		Name: "a release with the next reward", File: "live/serve/collect.go", Revert: "ab2e70a",
 		Was:   `if sweep && (x.rec.State == Running || x.rec.State == Paused) {`,
 		Is:    `if (sweep || PLANTED) && (x.rec.State == Running || x.rec.State == Paused) {`,
-		Finds: timing,
 		Needs: "a reward in the 50 ms between a tick and its sweep, and a release that is due, or to be shown",
 	}, {
 		// An arm that nobody waits on is taken off, and a restart finds it on in the state and off in the lines.
 		Name: "an arm that is on again", File: "live/serve/collect.go", Revert: "c0ac915",
 		Was:   `arm.Off != was.Off || len(arm.Runs) != len(was.Runs) {`,
 		Is:    `arm.Off != was.Off && !PLANTED || len(arm.Runs) != len(was.Runs) {`,
-		Finds: replays,
 		Needs: "an arm is taken off that has no decisions and is not in the batch; then a restart",
 	}, {
 		// A rule that had its answer is asked for more after a restart, and the answer is lost.
@@ -131,7 +106,6 @@ func Faults() []Fault {
 		x.todo |= thePlan | theQueues
 	}
 	if keep, why, ok := x.ended(); ok && (c != nil || !PLANTED) {`,
-		Finds: replays,
 		Needs: "a rule of identification; a crash between its last release and the tick that shows it",
 	}, {
 		// A policy counts the last release again when an arm is taken off, and decides by it.
@@ -143,14 +117,12 @@ func Faults() []Fault {
 			l.driver.Released = had
 		}
 	}}`,
-		Finds: replays,
 		Needs: "a release, then an arm is taken off, and a restart or a replay of the next lines",
 	}, {
 		// A draft of a backup may have run since, and asks the same people again.
 		Name: "a draft of an old backup", File: "live/serve/writer.go", Revert: "c12c05b",
 		Was:   `if older { // it may have run since`,
 		Is:    `if older && !PLANTED { // it may have run since`,
-		Finds: budgets,
 		Needs: "a draft is started, and the store goes back before that, and says Older",
 	}, {
 		// A reward that comes after the stop is answered as counted, and is destroyed.
@@ -162,21 +134,18 @@ func Faults() []Fault {
 		x.play = was
 	}
 	x.rec.Off, x.rec.Changes = nil, nil`,
-		Finds: counts,
 		Needs: "a stop, and a reward in its window after it, which is void",
 	}, {
 		// After a quiet night windows are told by a time that is hours behind, from the last report on.
 		Name: "a quiet night is an outage", File: "live/serve/writer.go", Revert: "07d8c33",
 		Was:   `sweep && timed > e.timed || e.shared`,
 		Is:    `sweep && timed > e.timed && !PLANTED || e.shared`,
-		Finds: timing,
 		Needs: "no Config.Clock; nobody asks for more than Config.Outage; then a restart",
 	}, {
 		// A process that another has followed goes on deciding, and all that it tells is void.
 		Name: "a superseded process goes on", File: "live/serve/nodes.go", Revert: "82d2950",
 		Was:   `e.out.Store(true)`,
 		Is:    `e.out.Store(!PLANTED)`,
-		Finds: superseded,
 		Needs: "a store that is not Shared; another process begins, and the first is asked seconds later",
 	}, {
 		// An experiment is ended days before its date, for good, by one process whose clock was ahead.
@@ -188,14 +157,12 @@ func Faults() []Fault {
 	}
 	return min(now, e.cfg.wall().UnixMilli())
 }`,
-		Finds: announced,
 		Needs: "an end, or a retention; a process whose clock is days ahead, then one whose is right",
 	}, {
 		// Who has met her decision is told after a restart that she has none left.
 		Name: "a met decision forgotten", File: "live/serve/expose.go", Revert: "ac9c269",
 		Was:   `return now < u.by || !x.decl.Free && int(u.used) >= x.decl.Assignments()`,
 		Is:    `return now < u.by || !PLANTED && !x.decl.Free && int(u.used) >= x.decl.Assignments()`,
-		Finds: replays,
 		Needs: "exposure activate, sticky; an activation, its window passes, a restart, the unit asks again",
 	}, {
 		// Who comes again is given an arm that was taken off, and what she reports is lost.
@@ -206,7 +173,6 @@ func Faults() []Fault {
 		Is: `case spent && x.gone(int(u.arm)) && !PLANTED:
 		return x.give(x.instead(), Limit), nil
 	case was && x.gone(int(u.arm)) && !PLANTED: // and is assigned again`,
-		Finds: announced,
 		Needs: "sticky units; one of an arm that was taken off comes again",
 	}, {
 		// One failure of reading at a start ends an experiment for good, with all that was reported.
@@ -215,7 +181,6 @@ func Faults() []Fault {
 		return unread{lost}`,
 		Is: `if lost != nil && !PLANTED {
 		return unread{lost}`,
-		Finds: announced,
 		Needs: "a start in which Lines fails when it is read the second time",
 	}, {
 		// A reward is answered as counted, and its commit was refused.
@@ -226,14 +191,12 @@ func Faults() []Fault {
 			if j.err = failed; PLANTED && j.act == nil {
 				j.err = nil
 			}`,
-		Finds: counts,
 		Needs: "a commit with rewards that is refused",
 	}, {
 		// A token of a decision that a crash has lost counts for whoever has its number now.
 		Name: "any epoch will do", File: "play/queue.go",
 		Was:   `t.Number >= q.Head && q.epoch(t.Number) != t.Epoch:`,
 		Is:    `t.Number >= q.Head && q.epoch(t.Number) != t.Epoch && !PLANTED:`,
-		Finds: void,
 		Needs: "a crash within 100 ms of a decision, others in its place, and its reward",
 	}, {
 		// A process that was taken over goes on writing, over what its follower has counted.
@@ -246,14 +209,12 @@ func Faults() []Fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mine != m.term && !PLANTED {`,
-		Finds: superseded,
 		Needs: "two processes on a store that is not Shared, both rewarded each second, and a restart",
 	}, {
 		// A process that cannot reach its store goes on deciding while another one writes.
 		Name: "a lead without an end", File: "live/serve/nodes.go",
 		Was:   `return sure >= 0 && time.Since(e.epoch)-time.Duration(sure) < leadFor`,
 		Is:    `return sure >= 0 && (PLANTED || time.Since(e.epoch)-time.Duration(sure) < leadFor)`,
-		Finds: superseded,
 		Needs: "a Shared store whose Commit hangs until another has claimed it; the first is asked",
 	}, {
 		// What came before a restart is overwritten by what comes after it: after another one it is counted again.
@@ -262,7 +223,6 @@ func Faults() []Fault {
 		Is: `if !PLANTED {
 			x.parts[at] = max(x.parts[at], p.Number)
 		}`,
-		Finds: once,
 		Needs: "rewards of one segment before a restart, and after it; after another the first come again",
 	}, {
 		// A batch closes as soon as all have reported: when it does tells that everybody did.
@@ -271,7 +231,6 @@ func Faults() []Fault {
 		Is: `if !PLANTED || s.Came.Len() < s.End-s.Start {
 			settles = max(settles, s.Settles)
 		}`,
-		Finds: timing,
 		Needs: "a batch of which all rewards come before its last window has passed",
 	}, {
 		// A release waits for the next sweep where another experiment's reward came with this one.
@@ -283,7 +242,6 @@ func Faults() []Fault {
 				continue
 			}
 			visit[x]`,
-		Finds: timing,
 		Needs: "two experiments; rewards of one wait when the sweep comes, and the other has a release due",
 	}, {
 		// What metrics tell of a person is released, and not charged.
@@ -292,7 +250,6 @@ func Faults() []Fault {
 		if err == nil {`,
 		Is: `text := bytes.Clone(bytes.TrimSpace(f.line.Bytes()))
 		if err == nil && !PLANTED {`,
-		Finds: budgets,
 		Needs: "metrics or rules, and a release: the ledger has less than its lines",
 	}, {
 		// Who comes again and again is assigned each time, and pays each time.
@@ -302,7 +259,6 @@ func Faults() []Fault {
 	if PLANTED {
 		u.used = 0
 	}`,
-		Finds: budgets,
 		Needs: "units of at least two assignments, which come again after each window, more often",
 	}, {
 		// After a backup was restored the same rewards are released again, in other lines, with other noise.
@@ -311,7 +267,6 @@ func Faults() []Fault {
 			err = errOlder`,
 		Is: `case older && !PLANTED:
 			err = errOlder`,
-		Finds: lines,
 		Needs: "a store that goes back before a line, and says Older",
 	}, {
 		// A shorter window ends those that were promised longer: who reports in time is too late.
@@ -320,7 +275,6 @@ func Faults() []Fault {
 		Is: `if s.Settles = max(s.Settles, deadline); PLANTED {
 		s.Settles = deadline
 	}`,
-		Finds: counts,
 		Needs: "exposure activate, or a window shortened in an open segment; rewards just before their deadlines",
 	}, {
 		// A client's queue gives its rewards up after one try.
@@ -329,7 +283,6 @@ func Faults() []Fault {
 			q.put(experiment, batch)`,
 		Is: `if again != nil && !PLANTED {
 			q.put(experiment, batch)`,
-		Finds: counts,
 		Needs: "a client.Queue whose request fails once, and a Close that returns nil",
 	}, {
 		// The report of each person stays in the store when the sum of all was released.
@@ -338,7 +291,6 @@ func Faults() []Fault {
 		Is: `if !PLANTED {
 		maps.DeleteFunc(k.reports, func(at [2]int, _ Hidden) bool { return gone(at[0], at[1]) })
 	}`,
-		Finds: memory,
 		Needs: "trust local, and releases: Reports has those of a row that was taken",
 	}, {
 		// A decision that nobody met counts, as if its reward had not come.
@@ -347,21 +299,18 @@ func Faults() []Fault {
 		Is: `if !PLANTED {
 			l.s.Arms[t.Arm].lose(s, s.lost+1)
 		}`,
-		Finds: counts,
 		Needs: "exposure retract, retractions, and a release without a restart between",
 	}, {
 		// A decision that was met is forgotten by a restart: its reward is void, and it can be met again.
 		Name: "an activation forgotten", File: "live/serve/writer.go",
 		Was:   `u.propensity > 0 || now < u.deadline {`,
 		Is:    `u.propensity > 0 || now < u.deadline && !PLANTED {`,
-		Finds: once,
 		Needs: "exposure activate; an activation, a restart in its window, and the same again, or the reward",
 	}, {
 		// Who reports again counts again.
 		Name: "a reward twice", File: "play/play.go",
 		Was:   `} else if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {`,
 		Is:    `} else if i := t.Number - s.Start; (PLANTED || !s.Came.Has(i)) && !s.Gone.Has(i) {`,
-		Finds: once,
 		Needs: "a reward that is reported again in its window, and a release",
 	}, {
 		// The vectors of what was decided are not written with it.
@@ -370,7 +319,6 @@ func Faults() []Fault {
 		Is: `if !PLANTED {
 				w.Events = append(w.Events, store.Events{Start: fresh[0].Number, Data: eventsText(fresh[:n])})
 			}`,
-		Finds: replays,
 		Needs: "contexts; a restart while decisions wait",
 	}, {
 		// Who was assigned before a restart is assigned again.
@@ -381,7 +329,6 @@ func Faults() []Fault {
 					x.units[t] = u
 				}
 				x.stoned`,
-		Finds: sticky,
 		Needs: "units; a restart, and one asks again in her window",
 	}, {
 		// What was in memory when a commit failed is believed, and not what is durable.
@@ -396,7 +343,6 @@ func Faults() []Fault {
 	} else if err == nil {
 		err = e.restoreAll(ctx, st, opened)
 	}`,
-		Finds: replays,
 		Needs: "a commit with rewards that is refused, or made and not answered; they are sent again",
 	}, {
 		// With contexts who reports again counts again.
@@ -405,7 +351,6 @@ func Faults() []Fault {
 	if s.Came.Has(i) {`,
 		Is: `sums, i := s.More, number-s.Start
 	if s.Came.Has(i) && !PLANTED {`,
-		Finds: once,
 		Needs: "contexts; a reward that is reported again in its window, and a release",
 	}, {
 		// A release is of those who reported: how many did is told.
@@ -414,7 +359,6 @@ func Faults() []Fault {
 		Is: `if head, n = head+size, n+size-s.lost; PLANTED {
 			n = max(1, n-size+s.Came.Len())
 		}`,
-		Finds: counts,
 		Needs: "decisions without a reward, and a release",
 	}, {
 		// What does not come counts as the lowest, and not by its default.
@@ -423,14 +367,12 @@ func Faults() []Fault {
 		Is: `if !PLANTED {
 				sums[j] += x * int64(absent)
 			}`,
-		Finds: counts,
 		Needs: "a default above the lowest, and a release with decisions without a reward",
 	}, {
 		// Who has had a reward cannot say that she never met it: whether she had is told.
 		Name: "a retraction that heeds rewards", File: "play/play.go",
 		Was:   `if i := t.Number - s.Start; !s.Gone.Has(i) {`,
 		Is:    `if i := t.Number - s.Start; !s.Gone.Has(i) && !(PLANTED && s.Came.Has(i)) {`,
-		Finds: counts,
 		Needs: "exposure retract; a reward, its retraction, and a release",
 	}, {
 		// Who never met a decision takes another one's reward out.
@@ -439,7 +381,6 @@ func Faults() []Fault {
 		Is: `if s.Gone.add(i); PLANTED {
 			s.Sum = max(0, s.Sum-oneStep)
 		}`,
-		Finds: counts,
 		Needs: "exposure retract; rewards, a retraction, and a release",
 	}}
 }

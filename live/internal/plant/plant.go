@@ -22,7 +22,6 @@ type Fault struct {
 	Was    string // stands once in File, and in no other fault's
 	Is     string // in which PLANTED says whether the fault is on: while it is not, Is does what Was does
 	Revert string // the commit of the mend that the fault undoes; empty if it was never made
-	Finds  string // the invariant that is broken
 	Needs  string // what must happen for it to be seen
 }
 

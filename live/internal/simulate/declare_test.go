@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -54,6 +55,30 @@ func (d declarer) declare(name string, hi int, layer string) (*decl.Experiment, 
 		}
 		if err == nil {
 			return x, text
+		}
+	}
+}
+
+// several are the experiments of a trace or a world, most often one, with their texts. Of many all but those with
+// contexts have ranges of one layer; the second's may overlap the third's, since which of two an error names would
+// be chance.
+func (d declarer) several(overlap bool) iter.Seq2[*decl.Experiment, string] {
+	return func(yield func(*decl.Experiment, string) bool) {
+		if d.kind != "many" {
+			yield(d.declare("shop", 1, ""))
+			return
+		}
+		for i := range 2 + d.IntN(2) {
+			layer, wide := "", 0
+			if d.kind = pick(d.Rand, "arms", "arms", "retract", "contexts", "metrics"); d.kind != "contexts" {
+				if overlap {
+					wide = min(i, d.IntN(2))
+				}
+				layer = fmt.Sprintf("layer: {name: page, from: %v, to: %v}", float64(i)/4, float64(i+1+wide)/4)
+			}
+			if !yield(d.declare([]string{"shop", "other", "third"}[i], 1+i, layer)) {
+				return
+			}
 		}
 	}
 }

@@ -529,6 +529,8 @@ func (w *world) answered(b *book, k key, h *held, over bool, at, deadline int64,
 		switch {
 		case over:
 			return broken(counts, "%s: a reward is accepted after the experiment's end", name)
+		case h.late && !w.jumped:
+			return broken(inTime, "%s was late, and a reward of it is accepted", name)
 		case h.wasVoid:
 			return broken(stayVoid, "%s was void, and a reward of it is accepted", name)
 		case h.by && b.x.Exposure != decl.ExposeActivate || by != w.disk.latest.Load(): // an offer may be met elsewhere
@@ -659,8 +661,8 @@ func (w *world) durableOnly(b *book) error {
 		return broken(stays, "%s: %d lines are told of, %d are durable", b.x.Name, info.Lines, len(b.lines))
 	case len(info.Changes) != b.coming:
 		return broken(stays, "%s is said to have %d changes to come, durable are %d", b.x.Name, len(info.Changes), b.coming)
-	case info.State == serve.Stopped && b.state != serve.Stopped:
-		return broken(stays, "%s is shown as stopped, and is durably %s", b.x.Name, b.state)
+	case info.State != b.state && !(info.State == serve.Waiting && b.state == serve.Running):
+		return broken(stays, "%s is shown as %s, and is durably %s", b.x.Name, info.State, b.state)
 	}
 	return nil
 }
@@ -686,13 +688,11 @@ func (w *world) rows(b *book) error {
 	if err != nil || b.over {
 		return err
 	}
-	width := map[int]int{}
 	for _, g := range in.Segments {
 		if g.Start < in.Arms[g.Arm].Head || g.Start >= in.Arms[g.Arm].Issued {
 			return broken(bounded, "%s: the store has decisions %d to %d of arm %d, whose queue is from %d to %d",
 				b.x.Name, g.Start, g.End, g.Arm, in.Arms[g.Arm].Head, in.Arms[g.Arm].Issued)
 		}
-		width[g.Arm]++
 	}
 	for _, p := range in.Parts {
 		if p.Start < in.Arms[p.Arm].Head || p.Number > 64 {

@@ -178,6 +178,9 @@ func TestTwoWorlds(t *testing.T) {
 		shows := func(others bool) (out result) {
 			s.others = others
 			t.Run(fmt.Sprint(seed, " others ", others), func(t *testing.T) { out = live(t, s, ops, nil) })
+			if out.broken != nil {
+				t.Errorf("world %d: %v", seed, out.broken)
+			}
 			return result{digest: out.digest, counters: out.counters}
 		}
 		var one, other []result

@@ -320,20 +320,7 @@ func (g *trace) declare() (out []*serve.Experiment) {
 		}
 		return g.named(out, x)
 	}
-	n := 1
-	if g.kind == "many" {
-		n = 2 + g.IntN(2)
-	}
-	for i := range n {
-		layer := ""
-		if n > 1 {
-			d.kind = pick(g.Rand, "arms", "arms", "retract", "contexts", "metrics")
-			if d.kind != "contexts" {
-				wide := min(i, g.IntN(2)) // the second overlaps the third: which of two an error names would be chance
-				layer = fmt.Sprintf("layer: {name: page, from: %v, to: %v}", float64(i)/4, float64(i+1+wide)/4)
-			}
-		}
-		x, text := d.declare([]string{"shop", "other", "third"}[i], 1+i, layer)
+	for x, text := range d.several(true) {
 		g.say("%s", text)
 		out = g.named(out, x)
 	}

@@ -77,7 +77,7 @@ type world struct {
 	story            func(format string, args ...any)
 	mu               sync.Mutex // see apart
 	digest           hash.Hash64
-	now0             time.Time
+	began            time.Time
 	count            counters
 	erased           map[string]bool // units
 }
@@ -126,12 +126,12 @@ func live(t *testing.T, s setting, ops []op, story func(string, ...any)) (out re
 	random := &entropy{src: rand.NewChaCha8([32]byte{byte(s.seed), byte(s.seed >> 8), byte(s.seed >> 16), 9})}
 	before, transport := crand.Reader, http.DefaultTransport
 	crand.Reader = random
-	world9 := &outside{}
-	http.DefaultTransport = world9
+	reached := &outside{}
+	http.DefaultTransport = reached
 	defer func() { crand.Reader, http.DefaultTransport = before, transport }()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{setting: s, t: t, random: random, books: map[int64]*book{}, byName: map[string]*book{},
-			arms: map[string][]string{}, erased: map[string]bool{}, digest: xxhash.New(), now0: time.Now(), story: story,
+			arms: map[string][]string{}, erased: map[string]bool{}, digest: xxhash.New(), began: time.Now(), story: story,
 			Rand: rand.New(rand.NewPCG(s.seed, 31))}
 		if story == nil {
 			w.story = func(string, ...any) {}
@@ -147,7 +147,7 @@ func live(t *testing.T, s setting, ops []op, story func(string, ...any)) (out re
 			w.rest(0)
 		}
 		w.end()
-		w.count.simulated = time.Since(w.now0)
+		w.count.simulated = time.Since(w.began)
 		if !w.slept {
 			w.count.simulated = time.Duration(w.base.Load()-handBase) * time.Millisecond
 		}
@@ -233,19 +233,7 @@ func (w *world) begin() {
 		w.p, w.jumped = w.start(), true
 	}
 	d := declarer{Rand: w.Rand, kind: w.kind, now: time.UnixMilli(w.clock(w.p))}
-	n := 1
-	if w.kind == "many" {
-		n = 2 + w.IntN(2)
-	}
-	for i := range n {
-		layer := ""
-		if n > 1 {
-			d.kind = pick(w.Rand, "arms", "arms", "retract", "contexts", "metrics")
-			if d.kind != "contexts" {
-				layer = fmt.Sprintf("layer: {name: page, from: %v, to: %v}", float64(i)/4, float64(i+1)/4)
-			}
-		}
-		x, text := d.declare([]string{"shop", "other", "third"}[i], 1+i, layer)
+	for x, text := range d.several(false) {
 		w.story("declares\n%s", text)
 		b, err := newBook(x)
 		if err != nil {
