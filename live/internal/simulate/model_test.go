@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -677,7 +678,7 @@ func (w *world) rows(b *book) error {
 	if err == nil && (b.state == serve.Stopped || b.state == serve.Archived) {
 		left := len(in.Segments) + len(in.Parts) + len(in.Events)
 		for a := range in.Arms {
-			for range s.Reports(w.t.Context(), b.id, a, 0, 1<<40) {
+			for range s.Reports(w.t.Context(), b.id, a, 0, math.MaxInt) {
 				left++
 			}
 		}
