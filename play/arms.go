@@ -139,7 +139,19 @@ func (l arms) head() (out line) {
 
 func (l arms) put(arm, n int, sums []int64) error { return l.curator.AddSteps(arm, n, sums[0]) }
 
-func (l arms) release() error { return l.driver.Close() }
+func (l arms) release(rows []row, as line) (err error) {
+	var got privacy.Released
+	if len(rows) > 0 {
+		got, err = l.curator.Release(armsIn(rows))
+	}
+	if err == nil {
+		got, err = l.share(rows, as, got)
+	}
+	if len(as.Plays) > 0 { // else the policy has had what it was given before
+		l.driver.Released = got
+	}
+	return err
+}
 
 func (l arms) learn(c *Commit) error {
 	if c.drop != nil {
@@ -185,7 +197,7 @@ func (l *Live) behind(has func(i int) int) int {
 // have is how many decisions play i has.
 func (l *Live) have(i int) int {
 	q := &l.s.Arms[l.plan[i].Arm]
-	return max(0, q.Issued-q.Head-q.lost-l.before[i])
+	return max(0, q.Issued-q.Head+q.ahead-q.lost-l.before[i])
 }
 
 // earlier says whether decision i+1 of n is due before decision j+1 of m: (2i+1)/n <
@@ -251,9 +263,15 @@ func (l arms) open(plays []policy.Play) error {
 	for _, p := range plays {
 		q := &l.s.Arms[p.Arm]
 		q.ask(p.Rounds, p.Release)
-		if end := l.end(p.Arm, q.Head); p.Release && end != 0 && end != q.target() {
+		said, head, held := q.Asked, q.Head-q.ahead, l.ahead[p.Arm]
+		if end := l.end(p.Arm, head); end != 0 {
+			said = end - head
+		} else if len(held) > 0 {
+			said = min(said, held[0].N(0))
+		}
+		if p.Release && said != q.Asked {
 			return fmt.Errorf("it releases %d decisions of arm %d, which said %d: %w", q.Asked,
-				p.Arm, end-q.Head, ErrBatch)
+				p.Arm, said, ErrBatch)
 		}
 	}
 	l.s.Batch = slices.Clone(plays)
@@ -289,21 +307,14 @@ func (l arms) add(p *past, in line) error {
 	if in.Off != nil {
 		return l.addOff(p, *in.Off, in)
 	}
-	if b := p.batch(); b == nil || b.Ask || b.Fresh || !slices.Equal(b.Plays, in.plays()) {
+	b := p.batch()
+	switch only := len(in.Plays) == 0 && len(in.Ahead) > 0; {
+	case b == nil, b.Ask, b.Fresh, !only && !slices.Equal(b.Plays, in.plays()):
 		return fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
 	}
-	var arms, gone []int
-	for i, play := range p.batch().Plays {
-		if play.Arm < 0 || play.Arm >= len(p.heads) || p.Off[play.Arm] {
-			return fmt.Errorf("%w: arm %d is not there", ErrState, play.Arm)
-		}
-		p.asked[play.Arm] = plus(p.asked[play.Arm], play.Rounds)
-		if g := in.Plays[i].Gone; g < 0 || g > 0 && (!play.Release || l.cfg.Take == Exactly) {
-			return fmt.Errorf("%w: %d decisions of arm %d cannot be gone", ErrState, g, play.Arm)
-		}
-		if play.Release {
-			arms, gone = append(arms, play.Arm), append(gone, in.Plays[i].Gone)
-		}
+	rows, err := l.rows(p, in)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	var released privacy.Released
 	if len(in.Release) > 0 {
@@ -312,24 +323,81 @@ func (l arms) add(p *past, in line) error {
 			return err
 		}
 	}
-	if released.Len() != len(arms) {
-		return fmt.Errorf("%w: it releases %d sums, and the batch asks for %d", ErrState, released.Len(),
-			len(arms))
+	if released.Len() != len(rows) {
+		return fmt.Errorf("%w: it releases %d sums, and must release %d", ErrState, released.Len(), len(rows))
 	}
-	err := l.checkRelease(p, arms, released, in.Release)
+	if err = l.checkRelease(p, rows, released, in.Release); err == nil {
+		err = l.addFurther(armsIn(rows), in)
+	}
+	var given privacy.Released
 	if err == nil {
-		err = l.addFurther(arms, in)
+		given, err = l.share(rows, in, released)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
-	for i, a := range arms {
-		p.heads[a], p.asked[a] = plus(p.heads[a], plus(released.N(i), gone[i])), 0
+	for i, r := range rows {
+		a := r.arm
+		p.heads[a] = plus(p.heads[a], plus(released.N(i), r.at.Gone))
 		p.Released[a] = plus(p.Released[a], released.N(i))
 		p.Sums[a] += released.Sum(i)
 		p.Releases[a]++
 	}
-	l.driver.replay(released)
+	for _, play := range in.Plays {
+		if play.Release {
+			p.asked[play.Arm] = 0
+		}
+	}
+	if len(in.Plays) > 0 {
+		l.driver.replay(given)
+	}
+	return nil
+}
+
+// rows are what a line releases, of the batch and ahead.
+func (l arms) rows(p *past, in line) (rows []row, err error) {
+	for i := range in.Plays {
+		at := &in.Plays[i]
+		a := at.Arm
+		if err := l.isRow(p, at, at.Release && !at.Held); err != nil {
+			return nil, err
+		}
+		p.asked[a] = plus(p.asked[a], at.Rounds)
+		held := l.ahead[a]
+		switch {
+		case at.Held != (at.Release && len(held) > 0):
+			return nil, fmt.Errorf("%d releases of arm %d are held", len(held), a)
+		case at.Held && (held[0].N(0) < p.asked[a] || l.cfg.Take == Exactly && held[0].N(0) > p.asked[a]):
+			return nil, fmt.Errorf("%d decisions of arm %d are held, must be %v %d", held[0].N(0), a, l.cfg.Take,
+				p.asked[a])
+		case at.Release && !at.Held:
+			rows = append(rows, row{arm: a, asked: p.asked[a], at: at})
+		}
+	}
+	last := -1
+	for i := range in.Ahead {
+		at := &in.Ahead[i]
+		if err := l.isRow(p, at, true); err != nil {
+			return nil, err
+		}
+		if n := l.want(at.Arm, p.heads[at.Arm], p.batch().Plays); at.Release || at.Held || at.Arm <= last || n < 1 ||
+			at.Rounds != n {
+			return nil, fmt.Errorf("%d decisions of arm %d are ahead, must be %d, by arm", at.Rounds, at.Arm, n)
+		}
+		last = at.Arm
+		rows = append(rows, row{arm: at.Arm, asked: at.Rounds, at: at})
+	}
+	return rows, nil
+}
+
+// isRow says what is wrong with a play of a line; released is whether it has a row of the release.
+func (l arms) isRow(p *past, at *play, released bool) error {
+	switch {
+	case at.Arm < 0 || at.Arm >= len(p.heads) || p.Off[at.Arm]:
+		return fmt.Errorf("arm %d is not there", at.Arm)
+	case at.Gone < 0 || at.Gone > 0 && (!released || l.cfg.Take == Exactly):
+		return fmt.Errorf("%d decisions of arm %d cannot be gone", at.Gone, at.Arm)
+	}
 	return nil
 }
 
@@ -337,26 +405,26 @@ func (l arms) add(p *past, in line) error {
 func (l arms) addOff(p *past, a int, in line) error {
 	dropper, ok := l.cfg.Policy.(Dropper)
 	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.Off[a] || in.Gone < 0 ||
-		len(in.Plays)+len(in.Release)+len(in.Metrics) > 0 {
+		len(in.Plays)+len(in.Ahead)+len(in.Release)+len(in.Metrics) > 0 {
 		return fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
 	}
-	p.Off[a], p.heads[a] = true, plus(p.heads[a], in.Gone)
+	p.Off[a], p.heads[a], l.ahead[a] = true, plus(p.heads[a], in.Gone), nil
 	dropper.Drop(a)
 	l.driver.replay(privacy.Released{})
 	return nil
 }
 
 // checkRelease holds a release of rewards against what a curator makes of the batch, where that is known.
-func (l arms) checkRelease(p *past, arms []int, released privacy.Released, text []byte) error {
+func (l arms) checkRelease(p *past, rows []row, released privacy.Released, text []byte) error {
 	if p.rewards == nil {
 		return nil
 	}
-	for i, a := range arms {
-		if n, asked := released.N(i), p.asked[a]; n < asked || l.cfg.Take == Exactly && n > asked {
-			return fmt.Errorf("it releases %d rewards of arm %d, must be %v %d", n, a, l.cfg.Take, asked)
+	for i, r := range rows {
+		if n := released.N(i); n < r.asked || l.cfg.Take == Exactly && n > r.asked {
+			return fmt.Errorf("it releases %d rewards of arm %d, must be %v %d", n, r.arm, l.cfg.Take, r.asked)
 		}
 	}
-	m, err := checkRelease(p.rewards, p.slots, arms, released, text)
+	m, err := checkRelease(p.rewards, p.slots, armsIn(rows), released, text)
 	if m != nil {
 		p.Noise = m
 	}

@@ -30,17 +30,17 @@ func (l *Live) Due(now int64) (at int64, ok bool) {
 	at = -maxTime
 	for _, p := range batch {
 		q := &l.s.Arms[p.Arm]
-		if !p.Release {
-			if q.Issued < q.target() {
-				return 0, false
-			}
-			continue
-		}
-		_, settles, ok := q.enough()
-		if !ok {
+		switch _, settles, ok := q.enough(q.Asked); {
+		case !p.Release && q.Issued < q.target():
 			return 0, false
+		case !p.Release:
+		case q.ahead > 0:
+			at = max(at, now)
+		case !ok:
+			return 0, false
+		default:
+			at = max(at, settles)
 		}
-		at = max(at, settles)
 	}
 	return at, true
 }
@@ -58,7 +58,7 @@ func (l *Live) Slots(now int64) (rows []Taken, ok bool) {
 	for _, p := range l.side.out() {
 		if p.Release {
 			q := &l.s.Arms[p.Arm]
-			k, _, _ := q.enough()
+			k, _, _ := q.enough(q.Asked)
 			rows = append(rows, Taken{p.Arm, q.Head, q.Segments[k-1].End})
 		}
 	}
@@ -139,61 +139,105 @@ func (l *Live) fail(err error) error {
 	return l.failed
 }
 
-// Close closes the batch that is out if it is due, and draws the noise of what it releases; the
-// result is nil if it is not. Until the commit decisions and rewards go on, and are of the
-// state that follows.
+// Close closes the batch that is out if it is due, and draws the noise of what it releases, and of
+// what is released ahead, which may also be without the batch; the result is nil if there is nothing.
+// Until the commit decisions and rewards go on, and are of the state that follows.
 func (l *Live) Close(now int64) (*Commit, error) {
 	if err := l.ready(); err != nil {
 		return nil, err
 	}
-	if at, ok := l.Due(now); !ok || now < at {
+	at, due := l.Due(now)
+	due = due && now >= at
+	rows := l.early(now)
+	if !due && len(rows) == 0 {
 		return nil, nil
 	}
-	c, err := l.close()
+	c, err := l.close(due, rows)
 	if err != nil {
 		return nil, l.fail(err)
 	}
 	return c, nil
 }
 
-func (l *Live) close() (*Commit, error) {
-	c, text := &Commit{}, l.side.head()
-	var arms []int
-	for i, p := range l.side.out() {
-		if !p.Release {
-			continue
-		}
-		q := &l.s.Arms[p.Arm]
-		k, _, _ := q.enough()
-		start := q.Head
-		n, sums := q.take(k, l.missing)
-		own := len(sums) - len(l.further)
-		if err := l.side.put(p.Arm, n, sums[:own]); err != nil {
-			return nil, err
-		}
-		for j, f := range l.further {
-			if err := f.curator.AddSteps(p.Arm, n, sums[own+j]); err != nil {
-				return nil, err
+// A row is what a release has of an arm: so many of the oldest segments of its queue, which have what
+// was asked for. It stands in the line at a play.
+type row struct {
+	arm, asked, segments int
+	at                   *play
+}
+
+// close closes the batch if it is due, and releases these rows ahead.
+func (l *Live) close(due bool, early []row) (*Commit, error) {
+	c, text := &Commit{note: !due}, line{}
+	var rows []row
+	if due {
+		text = l.side.head()
+		for i, p := range l.side.out() {
+			q := &l.s.Arms[p.Arm]
+			switch k, _, _ := q.enough(q.Asked); {
+			case !p.Release:
+			case q.ahead > 0:
+				text.Plays[i].Held, q.Asked = true, 0
+			default:
+				rows = append(rows, row{arm: p.Arm, asked: q.Asked, segments: k})
+				if l.vectors == nil {
+					rows[len(rows)-1].at = &text.Plays[i]
+				}
 			}
 		}
-		arms = append(arms, p.Arm)
-		c.Taken = append(c.Taken, Taken{p.Arm, start, q.Head})
-		if gone := q.Head - start - n; gone > 0 {
-			text.Plays[i].Gone = gone
+	}
+	text.Ahead = make([]play, len(early))
+	for i, r := range early {
+		text.Ahead[i] = play{Arm: r.arm, Rounds: r.asked}
+		r.at = &text.Ahead[i]
+		rows = append(rows, r)
+	}
+	for i, r := range rows {
+		q := &l.s.Arms[r.arm]
+		asked := q.Asked
+		taken, gone, err := l.take(r)
+		if err != nil {
+			return nil, err
+		}
+		if c.Taken = append(c.Taken, taken); gone > 0 {
+			r.at.Gone = gone
+		}
+		if i >= len(rows)-len(early) { // what was asked for is still to be had
+			q.Asked = asked
 		}
 	}
 	l.line.Reset()
-	if err := l.side.release(); err != nil {
+	if err := l.side.release(rows, text); err != nil {
 		return nil, err
 	}
 	text.Release = bytes.TrimSpace(l.line.Bytes())
-	if len(arms) > 0 {
-		if err := l.releaseFurther(arms, &text); err != nil {
+	if len(rows) > 0 {
+		if err := l.releaseFurther(armsIn(rows), &text); err != nil {
 			return nil, err
 		}
 	}
 	c.rules = text.Rules
+	if !due {
+		return c, l.write(c, text)
+	}
 	return c, l.wait(c, text)
+}
+
+// take gives the curators the sums of a row, and says how many of its decisions do not count.
+func (l *Live) take(r row) (Taken, int, error) {
+	q := &l.s.Arms[r.arm]
+	start := q.Head
+	n, sums := q.take(r.segments, l.missing)
+	own := len(sums) - len(l.further)
+	if err := l.side.put(r.arm, n, sums[:own]); err != nil {
+		return Taken{}, 0, err
+	}
+	for j, f := range l.further {
+		if err := f.curator.AddSteps(r.arm, n, sums[own+j]); err != nil {
+			return Taken{}, 0, err
+		}
+	}
+	return Taken{r.arm, start, q.Head}, q.Head - start - n, nil
 }
 
 // wait ends the batch with a line, and waits for the commit.

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/sotto-dp/sotto/noise"
@@ -36,6 +37,8 @@ func (p *watched) BearsMore() bool {
 	f, ok := p.Policy.(Flexible)
 	return ok && f.BearsMore()
 }
+
+func (p *watched) Wants(arm, more int) int { return p.Policy.(Foretold).Wants(arm, more) }
 
 func (p *watched) Next(r privacy.Released) *policy.Batch {
 	if r.Len() > 0 {
@@ -127,17 +130,16 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 	if g.second != nil {
 		more, g.second.given = g.second.given, nil
 	}
-	i := 0
-	for _, p := range before.Batch {
-		if !p.Release {
-			continue
-		}
-		if i >= len(c.Taken) || i >= len(all) {
-			return caught("batch %d released %d arms", before.Lines, len(c.Taken))
-		}
+	rows, err := h.rows(before, c)
+	if err != nil {
+		return err
+	}
+	if len(c.Taken) != len(rows) || len(all) != len(rows) {
+		return caught("line %d released %d arms, must release %d", before.Lines, len(c.Taken), len(rows))
+	}
+	for i, p := range rows {
 		took, got := c.Taken[i], all[i]
-		i++
-		asked, kept := before.Arms[p.Arm].Asked, 0
+		asked, kept := p.Rounds, 0
 		sum, metric, stray := int64(0), int64(0), int64(0) // stray: of the sum, what was withdrawn
 		units := h.takenBy(took)
 		for n := took.Start; n < took.End; n++ {
@@ -161,7 +163,7 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 			}
 			sum += x
 		}
-		if took.Arm != p.Arm || got.arm != p.Arm || kept != got.n || kept < asked || kept == 0 ||
+		if took.Arm != p.Arm || took.Start != before.Arms[p.Arm].Head || got.arm != p.Arm || kept != got.n || kept < asked || kept == 0 ||
 			h.live.cfg.Take == Exactly && kept != asked {
 			return caught("batch %d took %+v and released %d, asked for %d of arm %d", before.Lines,
 				took, got.n, asked, p.Arm)
@@ -171,8 +173,104 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 		} else if cut > 0 {
 			h.cut++
 		}
-		if g.second != nil && (i > len(more) || more[i-1] != given{p.Arm, kept, min(metric, int64(kept)<<20)}) {
+		if g.second != nil && (i >= len(more) || more[i] != given{p.Arm, kept, min(metric, int64(kept)<<20)}) {
 			return caught("batch %d released a metric that is not that of its reports and defaults", before.Lines)
+		}
+	}
+	return nil
+}
+
+// A shown is a row as a line shows it: its sum, and how many rewards are in it.
+type shown struct {
+	sum float64
+	n   int
+}
+
+// rows are what a line must release, as the plays of so many rounds: first what the batch has to be
+// given that was not ahead, in its order, then what is ahead. The batch is given the rows of its arms
+// in the order of their decisions, each as it was shown, once.
+func (h *house) rows(before State, c *Commit) (rows []policy.Play, err error) {
+	var in struct {
+		Plays, Ahead []struct {
+			Arm, Rounds   int
+			Release, Held bool
+		}
+		Release struct {
+			Sum []float64
+			N   []int
+		}
+	}
+	if err := json.Unmarshal(c.Line, &in); err != nil {
+		return nil, err
+	}
+	if batch := len(in.Plays) > 0; batch == c.note || batch && len(in.Plays) != len(before.Batch) ||
+		!batch && len(in.Ahead) == 0 {
+		return nil, caught("line %d is of %d plays, of a batch of %d", before.Lines, len(in.Plays), len(before.Batch))
+	}
+	var given []float64
+	for i, p := range in.Plays {
+		if b := before.Batch[i]; b != (policy.Play{Arm: p.Arm, Rounds: p.Rounds, Release: p.Release}) {
+			return nil, caught("line %d plays %+v, the batch is %+v", before.Lines, p, b)
+		}
+		var one shown
+		switch all := h.ahead[p.Arm]; {
+		case !p.Release:
+			continue
+		case p.Held != (len(all) > 0):
+			return nil, caught("line %d: arm %d is held is %v, and %d of its rows are", before.Lines, p.Arm, p.Held,
+				len(all))
+		case p.Held:
+			one, h.ahead[p.Arm] = all[0], all[1:]
+			if asked := before.Arms[p.Arm].Asked; one.n < asked || h.live.cfg.Take == Exactly && one.n > asked {
+				return nil, caught("line %d: the policy asks for %d of arm %d, and is given %d", before.Lines, asked,
+					p.Arm, one.n)
+			}
+		case len(rows) < len(in.Release.Sum):
+			one = shown{in.Release.Sum[len(rows)], in.Release.N[len(rows)]}
+			rows = append(rows, policy.Play{Arm: p.Arm, Rounds: before.Arms[p.Arm].Asked})
+		}
+		given = append(given, one.sum, float64(one.n))
+	}
+	if len(given) > 0 {
+		h.given[len(h.lines)-h.notes] = given
+	}
+	for _, p := range in.Ahead {
+		for _, b := range before.Batch {
+			if b.Arm == p.Arm && b.Release {
+				return nil, caught("line %d: arm %d is ahead, and the batch releases it", before.Lines, p.Arm)
+			}
+		}
+		if i := len(rows); i < len(in.Release.Sum) {
+			h.ahead[p.Arm] = append(h.ahead[p.Arm], shown{in.Release.Sum[i], in.Release.N[i]})
+		}
+		rows = append(rows, policy.Play{Arm: p.Arm, Rounds: p.Rounds})
+		h.early++
+	}
+	return rows, nil
+}
+
+// late holds that nothing is left that could be ahead: of a policy that takes exactly what it asks for
+// less than a phase of an arm has settled, if the batch does not release it.
+func (g *armsGame) late(h *house) error {
+	l := h.live
+	x, ok := l.cfg.Policy.(Exact)
+	if !ok || l.cfg.Take != Exactly || l.stopped || l.pending != nil {
+		return nil
+	}
+	if at, due := l.Due(h.now); due && at <= h.now {
+		return nil // there was more than these closes could do
+	}
+	settled := map[Ticket]bool{}
+	for t := range h.owner {
+		settled[Ticket{Arm: t.Arm, Number: t.Number}] = h.now >= t.Deadline
+	}
+	for a, q := range l.s.Arms {
+		n := q.Head
+		for settled[Ticket{Arm: a, Number: n}] {
+			n++
+		}
+		if !l.releases[a] && !q.Off && n >= x.End(a, q.Head) {
+			return caught("arm %d has decisions to %d settled, and those to %d are not released", a, n, q.Head)
 		}
 	}
 	return nil
@@ -194,6 +292,7 @@ func policies(t testing.TB) map[string]func() policy.Policy {
 			p, err := policy.NewBatchSE(3, privacy.Pure{Epsilon: 1}, 0.1, 2)
 			return ok(p, err)
 		},
+		"dp-window-klucb": func() policy.Policy { p, err := policy.NewDPWindowKLUCB(3, 1, 40, 2); return ok(p, err) },
 		"lazy-dp-ts": func() policy.Policy {
 			s := noise.NewFast(3, 4)
 			p, err := policy.NewLazyDPTS(2, 1, &s)

@@ -57,7 +57,7 @@ type house struct {
 
 	// The store.
 	lines [][]byte
-	notes int // of the lines
+	notes int // of the lines, that are no batch's
 	state []byte
 
 	// The model.
@@ -70,6 +70,9 @@ type house struct {
 	owner   map[Ticket]Event
 	counted map[[2]int]bool   // decisions that were released
 	handed  map[int][]float64 // what any policy was given of each batch
+	given   map[int][]float64 // and must be: of each of its arms a sum and a count, as the lines have them
+	ahead   map[int][]shown   // by arm, what was released and the policy has not had
+	early   int               // releases ahead
 	cut     int               // releases in which withdrawn rewards did not all stay
 	// of each release and coordinate, and of each rule: noise over what is charged
 	noises, quiet []float64
@@ -81,6 +84,7 @@ func newHouse(f fault, c house, seed uint64) (*house, error) {
 	h.rewards, h.durable = map[Ticket]float64{}, map[Ticket]float64{}
 	h.gone, h.kept, h.owner = map[Ticket]bool{}, map[Ticket]bool{}, map[Ticket]Event{}
 	h.counted, h.handed = map[[2]int]bool{}, map[int][]float64{}
+	h.given, h.ahead = map[int][]float64{}, map[int][]shown{}
 	var err error
 	if h.live, err = New(h.config()); err != nil {
 		return nil, err
@@ -107,6 +111,9 @@ func (h *house) config() Config {
 func (h *house) see(batch int, got []float64) {
 	if old, ok := h.handed[batch]; ok && !slices.Equal(old, got) {
 		panic(caught("batch %d was handed out as %v and as %v", batch, old, got))
+	}
+	if want, ok := h.given[batch]; ok && !slices.Equal(want, got) {
+		panic(caught("batch %d was handed out as %v, and its lines say %v", batch, got, want))
 	}
 	h.handed[batch] = got
 	if batch >= len(h.lines)-h.notes {
@@ -303,6 +310,9 @@ func (h *house) close(crash int) error {
 	if err := h.judge(before, c); err != nil {
 		return err
 	}
+	if c.note {
+		h.notes++
+	}
 	return h.finish(before, c, crash)
 }
 
@@ -379,6 +389,7 @@ func (h *house) takeOff(arm, crash int) error {
 	for n := before.Arms[arm].Head; n < before.Arms[arm].Issued; n++ {
 		h.counted[[2]int{arm, n}] = true // and in no release
 	}
+	delete(h.ahead, arm)
 	return h.finish(before, c, crash)
 }
 
@@ -481,6 +492,9 @@ func (h *house) step(pick choice) error {
 			if err := h.close(nowhere); err != nil {
 				return err
 			}
+		}
+		if g, ok := h.game.(*armsGame); ok {
+			return g.late(h)
 		}
 	}
 	return nil

@@ -40,6 +40,7 @@ func TestLiveIsTheModel(t *testing.T) {
 		"adap-klucb":              {build: arms("adap-klucb", 0, false, false), rapid: true},
 		"batch-se":                {build: arms("batch-se", 0, false, false), rapid: true},
 		"lazy-dp-ts":              {build: arms("lazy-dp-ts", 0, false, false), rapid: true},
+		"dp-window-klucb":         {build: arms("dp-window-klucb", 0, false, false)},
 		"at least":                {build: arms("dp-klucb", AtLeast, false, false)},
 		"drop":                    {build: arms("dp-klucb", AtLeast, true, false)},
 		"metric":                  {build: arms("dp-klucb", AtLeast, false, true), sole: true},
@@ -76,14 +77,14 @@ func TestLiveIsTheModel(t *testing.T) {
 
 // longer plays more steps than rapid draws.
 func longer(t *testing.T, build func() house, seeds, least int) {
-	lines, gone, cut, drops := 0, 0, 0, build().cfg.Take == AtLeast
+	lines, gone, cut, early, drops := 0, 0, 0, 0, build().cfg.Take == AtLeast
 	var noises []float64
 	for seed := range uint64(seeds) {
 		h, err := run(none, build(), seed, 1500)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		lines, cut = lines+len(h.lines), cut+h.cut
+		lines, cut, early = lines+len(h.lines), cut+h.cut, early+h.early
 		gone += bytes.Count(bytes.Join(h.lines, nil), []byte(`"gone"`))
 		noises = append(noises, h.noises...)
 	}
@@ -92,6 +93,11 @@ func longer(t *testing.T, build func() house, seeds, least int) {
 	}
 	if drops && cut == 0 {
 		t.Error("no sum was cut to its count: nothing was tested")
+	}
+	if g, ok := build().game.(*armsGame); ok {
+		if _, scheduled := g.policy().(Exact); scheduled && (early == 0) != build().cfg.Drop {
+			t.Errorf("%d releases were ahead", early)
+		}
 	}
 	if lines < least*seeds {
 		t.Errorf("%d batches in all: nothing was tested", lines)

@@ -44,6 +44,7 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 	gone := q.Issued - q.Head
 	q.Off, q.Segments, q.lost = true, nil, 0
 	q.advance(q.Issued)
+	l.ahead[arm], q.ahead = nil, 0
 	l.plan = slices.DeleteFunc(slices.Clone(l.plan), func(p policy.Play) bool { return p.Arm == arm })
 	if len(l.plan) == 0 {
 		l.plan = left

@@ -163,6 +163,10 @@ type Live struct {
 	driver  Driver
 	curator release.StepCurator
 	end     func(arm, start int) int
+	// by arm: what was released ahead, the oldest first, and how many the policy has asked for, or is to
+	// ask for, of what was released
+	ahead [][]privacy.Released
+	ends  []int
 	// what is played: the batch, also once it has closed, until there is another
 	plan     []policy.Play
 	before   []int  // of each play, what was asked of its arm before
@@ -183,10 +187,10 @@ type side interface {
 	// out are the plays that are to be closed next, nil for none.
 	out() []policy.Play
 	// head is the beginning of the line of what is closed, put gives the curator the sums of decisions,
-	// and release lets them out.
+	// and release lets them out, row by row, as the line says.
 	head() line
 	put(arm, n int, sums []int64) error
-	release() error
+	release(rows []row, as line) error
 	// learn gives the policy what was released.
 	learn(c *Commit) error
 

@@ -19,7 +19,8 @@ type Queue struct {
 	Runs     []Run
 	Segments []Segment
 
-	lost int // by all segments
+	lost  int // by all segments
+	ahead int // before Head, that were released ahead of a batch
 }
 
 // A Run is a row of decisions of one epoch.
@@ -120,7 +121,7 @@ func (q *Queue) ask(n int, released bool) {
 
 // target is the number after the last decision that the policy has asked for, if no more of those
 // that were made are lost.
-func (q *Queue) target() int { return plus(q.Head, plus(q.Asked, q.lost)) }
+func (q *Queue) target() int { return plus(q.Head-q.ahead, plus(q.Asked, q.lost)) }
 
 // lose says of a segment how many of its decisions count nowhere.
 func (q *Queue) lose(s *Segment, lost int) {
@@ -138,15 +139,15 @@ func (q *Queue) lapse(now int64) {
 	}
 }
 
-// enough is how many of the oldest segments hold what was asked for, and when the last of them
+// enough is how many of the oldest segments hold n decisions that count, and when the last of them
 // settles; ok is false if their decisions have not all been made.
-func (q *Queue) enough() (k int, settles int64, ok bool) {
+func (q *Queue) enough(n int) (k int, settles int64, ok bool) {
 	have := 0
 	for k < len(q.Segments) && q.Segments[k].whole(q.Issued) {
 		s := &q.Segments[k]
 		settles = max(settles, s.Settles)
 		have += s.End - s.Start - s.lost
-		if k++; have >= q.Asked {
+		if k++; have >= n {
 			return k, settles, true
 		}
 	}

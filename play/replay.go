@@ -85,6 +85,7 @@ func (l *Live) past() *past {
 		l.driver.replay(privacy.Released{})
 	}
 	l.ledger = privacy.NewLedger(l.cfg.Ledger...)
+	l.ahead, l.ends = make([][]privacy.Released, n), make([]int, n)
 	p := &past{Replayed: Replayed{Ledger: l.ledger, Off: make([]bool, n), Released: make([]int, n),
 		Sums: make([]float64, n), Releases: make([]int, n)}, of: l, heads: make([]int, n),
 		asked: make([]int, n), slots: map[int]bool{}}
@@ -131,7 +132,7 @@ func (p *past) add(text []byte) error {
 		return p.of.side.add(p, in)
 	}
 	if p.batch() == nil && p.of.cfg.Policy != nil || in.N != 0 || in.Off != nil || in.Gone != 0 ||
-		len(in.Gram)+len(in.Plays)+len(in.Release)+len(in.Metrics)+len(in.Rules) > 0 {
+		len(in.Gram)+len(in.Plays)+len(in.Ahead)+len(in.Release)+len(in.Metrics)+len(in.Rules) > 0 {
 		return fmt.Errorf("%w: nothing can have been changed here", ErrState)
 	}
 	return nil

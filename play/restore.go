@@ -16,13 +16,15 @@ import (
 var ErrState = errors.New("the state is not that of the policy and its transcript")
 
 // A line of the transcript is one batch: its plays, and what it released as the ledger writes it,
-// if it released anything. With contexts it is a segment: its number of decisions, what the policy
-// tells of its vectors, and its release. Or it is an arm that was taken off, with as many decisions
-// as were gone, or what else was changed.
+// if it released anything, and with it, or alone, what was released ahead of a batch. With contexts it
+// is a segment: its number of decisions, what the policy tells of its vectors, and its release. Or it is
+// an arm that was taken off, with as many decisions as were gone, or what else was changed.
 type line struct {
-	N       int             `json:"n,omitempty"`
-	Gram    []int64         `json:"gram,omitempty"`
-	Plays   []play          `json:"plays,omitempty"`
+	N     int     `json:"n,omitempty"`
+	Gram  []int64 `json:"gram,omitempty"`
+	Plays []play  `json:"plays,omitempty"`
+	// what is released ahead, after the batch, by arm; the rounds are those that it was to have
+	Ahead   []play          `json:"ahead,omitempty"`
 	Release json.RawMessage `json:"release,omitempty"`
 	// of each metric, what its own ledger writes of the same release
 	Metrics []json.RawMessage `json:"metrics,omitempty"`
@@ -36,6 +38,7 @@ type play struct {
 	Arm     int  `json:"arm"`
 	Rounds  int  `json:"rounds"`
 	Release bool `json:"release,omitempty"`
+	Held    bool `json:"held,omitempty"` // its release is the oldest of the arm that was ahead
 	Gone    int  `json:"gone,omitempty"` // decisions that the release does not count
 }
 
@@ -136,6 +139,7 @@ func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 			return fmt.Errorf("play: %w: arm %d was taken off in one of them alone", ErrState, a)
 		}
 	}
+	l.hold()
 	if err := l.side.curate(p); err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func FuzzState(f *testing.F) {
 				}
 				q.epoch(n)
 			}
-			q.enough()
+			q.enough(q.Asked)
 		}
 	})
 }

@@ -56,18 +56,25 @@ func toContexts() traffic {
 	}}
 }
 
-// early is when a batch is due if it is when all its rewards are in: now, if they are not.
+// early is when the batch, or what is ahead, is due if it is when all its rewards are in: now, if they
+// are not.
 func early(l *Live, now int64) int64 {
 	at := now
-	for _, p := range l.side.out() {
-		q := &l.s.Arms[p.Arm]
-		k, settles, ok := q.enough()
-		at = max(at, settles)
+	full := func(q *Queue, n int) {
+		k, settles, ok := q.enough(n)
 		for _, s := range q.Segments[:k] {
 			ok = ok && s.Came.Len() == s.End-s.Start
 		}
-		if !ok {
-			return now
+		if ok {
+			at = max(at, settles)
+		}
+	}
+	for _, p := range l.side.out() {
+		full(&l.s.Arms[p.Arm], l.s.Arms[p.Arm].Asked)
+	}
+	for a := range l.s.Arms {
+		if n := l.want(a, l.s.Arms[a].Head, l.s.Batch); n > 0 {
+			full(&l.s.Arms[a], n)
 		}
 	}
 	return at
@@ -148,7 +155,7 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 		at, ok := l.Due(now)
 		fmt.Fprintln(&out, "due", at, ok, l.Arm(), l.Batches(), l.Stopped(), l.Rules())
 		when := now
-		if as == closesEarly && ok {
+		if as == closesEarly {
 			when = early(l, now)
 		}
 		c, err := l.Close(when)

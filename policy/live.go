@@ -58,3 +58,13 @@ func (p *DPSE) BearsMore() bool { return true }
 // BearsMore says that a batch may bring more rewards than it asked for, unless the radius is a
 // printed one.
 func (e *BatchSE) BearsMore() bool { return e.printed == nil }
+
+// Wants is 0: an arm that a batch does not release was dropped, or is the last, and no later batch
+// releases it (play.Foretold).
+func (e *elimination) Wants(int, int) int { return 0 }
+
+// Wants is what the next batch of the arm asks for at most, if so many more of its rewards come before
+// it: what the window forgets meanwhile makes it less (play.Foretold).
+func (p *DPWindowKLUCB) Wants(arm, more int) int {
+	return max(p.first, int((p.arms[arm].n+float64(more))/slicesOfWindow))
+}

@@ -1,6 +1,9 @@
 package privacy
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Values are noisy sums and how many rewards are in each. The curator owns them; they hold until
 // its next release.
@@ -87,3 +90,29 @@ func (r Released) Noises(i int) (noises, scale float64) {
 
 // Tail bounds the noise in each sum.
 func (r Released) Tail() Tail { return r.v.Tail }
+
+// Part is sum i alone. It stays what it is when the curator releases again.
+func (r Released) Part(i int) Released {
+	one := *r.v
+	one.N, one.Sum = []int{r.v.N[i]}, []float64{r.v.Sum[i]}
+	return Released{&one}
+}
+
+// Join has the sums of several releases, in their order, as if they had been released together: it is
+// made of what was paid for, and costs nothing. Their noise must have the same law.
+func Join(parts ...Released) (Released, error) {
+	var out *Values
+	for _, p := range parts {
+		switch {
+		case p.Len() == 0:
+			continue
+		case out == nil:
+			out = &Values{Tail: p.v.Tail, noises: p.v.noises}
+		case p.v.Tail != out.Tail || p.v.noises != out.noises:
+			return Released{}, fmt.Errorf("released: noise with tail %+v is joined to one with %+v, must have the "+
+				"same law", p.v.Tail, out.Tail)
+		}
+		out.N, out.Sum = append(out.N, p.v.N...), append(out.Sum, p.v.Sum...)
+	}
+	return Released{out}, nil
+}

@@ -14,3 +14,6 @@ func (p *Elimination) BearsMore() bool {
 	r, ok := p.rule.(interface{ BearsMore() bool })
 	return ok && r.BearsMore()
 }
+
+// Wants is 0: an arm that a batch does not release was dropped, and no later batch has it (play.Foretold).
+func (p *Elimination) Wants(int, int) int { return 0 }
