@@ -10,12 +10,12 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// A Batch is a line of a transcript but its first and its last: what was played and released, an
-// arm that was taken off, a Change, or what became of a session.
+// A Batch is a line of a transcript but its first and its last: what was played and released, also
+// what was released ahead of a batch, an arm that was taken off, a Change, or what became of a session.
 type Batch struct {
 	Number         int // of the line; the first line, which declares, is 0
 	Opened, Closed time.Time
-	// Plays are what the policy asked for, by its order.
+	// Plays are what the policy asked for, by its order; none where all was released ahead.
 	Plays []Played
 	// Released are the sums that were released, first those of the rewards, then those of each
 	// metric. What they were, the transcript says.

@@ -17,8 +17,12 @@ import (
 // all that is shown, booked and listed.
 type line struct {
 	Live, Off *int
-	Plays     []planned
-	N         *int // the decisions of a segment with contexts
+	Plays     []struct {
+		planned
+		Held bool // its release was ahead, in a line above
+	}
+	Ahead []planned // what is released ahead of a batch
+	N     *int      // the decisions of a segment with contexts
 	// as the ledger writes them: the rewards of the arms that are released, or of a segment
 	Release json.RawMessage
 	Metrics []json.RawMessage
@@ -142,9 +146,12 @@ var errReleases = errors.New("a line of the transcript does not release what it 
 func (b *board) released(in *line) (out []amount, err error) {
 	var arms []int
 	for _, p := range in.Plays {
-		if p.Release {
+		if p.Release && !p.Held {
 			arms = append(arms, p.Arm)
 		}
+	}
+	for _, p := range in.Ahead {
+		arms = append(arms, p.Arm)
 	}
 	switch {
 	case len(in.Release) == 0 && len(arms) == 0:

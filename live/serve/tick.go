@@ -105,7 +105,7 @@ func (x *served) waits(now int64) (wait string, until int64) {
 	switch {
 	case contexts && !x.play.Stopped():
 		return "", 0
-	case !contexts && x.pending != nil:
+	case !contexts && x.pending != nil && len(x.play.Out()) == 0:
 		return "release", (now/x.tick + 1) * x.tick
 	}
 	at, due := x.play.Due(now)

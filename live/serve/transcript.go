@@ -24,8 +24,9 @@ import (
 //
 //   - header, the first: the declaration, the budget of one assignment, the version, and the hash
 //     of the seed of the policy's coins;
-//   - a batch that was played, with what it released, or a segment of decisions with contexts, an
-//     arm that was taken off, or a Change: play's lines;
+//   - a batch that was played, with what it released, and what was released ahead of a batch, with it
+//     or alone, or a segment of decisions with contexts, an arm that was taken off, or a Change: play's
+//     lines;
 //   - a CohortNote, about decisions whose sum comes from a session of clients;
 //   - ending, the last, once the experiment has stopped: why, the arm that is kept, and the seed.
 //
@@ -190,7 +191,7 @@ func readEntry(object []byte) (entry, error) {
 		line := &cohortLine{}
 		err = asWritten(e.text, line)
 		e.cohort = &line.Cohort
-	case e.Plays == nil && e.Off == nil && e.N == nil:
+	case e.Plays == nil && e.Ahead == nil && e.Off == nil && e.N == nil:
 		err = errors.New("it is of no known kind")
 	}
 	return e, err

@@ -16,6 +16,22 @@ func Faults() []Fault {
 		}`,
 		Needs: "arms, and two releases of one of them",
 	}, {
+		// What was released ahead stays held, and the batch that asks for it has the next decisions released.
+		Name: "what is held released again", File: "play/close.go",
+		Was: `case q.ahead > 0:
+				text.Plays[i].Held, q.Asked = true, 0`,
+		Is: `case q.ahead > 0 && !(PLANTED && k > 0):
+				text.Plays[i].Held, q.Asked = true, 0`,
+		Needs: "arms, a floor; a release ahead of a batch, and more decisions of its arm that have settled",
+	}, {
+		// What is given to the policy is not what everybody was shown.
+		Name: "what is held drawn again", File: "play/ahead.go",
+		Was: `parts, l.ahead[p.Arm] = append(parts, h[0]), h[1:]`,
+		Is: `if parts, l.ahead[p.Arm] = append(parts, h[0]), h[1:]; PLANTED && len(rows) > 0 {
+				parts[len(parts)-1] = got.Part(0)
+			}`,
+		Needs: "arms, a floor; a release ahead of a batch, and of another arm with that batch; then a replay",
+	}, {
 		// A curator is made anew for a release, with another key of its noise.
 		Name: "noise drawn again", File: "play/arms.go",
 		Was: `func (l arms) head() (out line) {`,

@@ -132,9 +132,10 @@ func (c *seenVectors) Release(slot int) (privacy.ReleasedVector, error) {
 type shown struct {
 	At    string
 	Plays []struct {
-		Arm     int
-		Release bool
+		Arm           int
+		Release, Held bool
 	}
+	Ahead   []struct{ Arm int } // released, and not of a batch yet
 	N       *int
 	Off     *int
 	Gone    int // decisions that were taken off with their arm
@@ -142,6 +143,29 @@ type shown struct {
 	Release *released
 	Metrics []released
 	Rules   []struct{ Release released }
+}
+
+// arms are those of which a line has released sums, in their order. Rows has how many of an arm's were
+// ahead and are to come in a batch.
+func (s *shown) arms(rows map[int]int) (out []int, ok bool) {
+	ok = true
+	if s.N != nil {
+		return []int{0}, ok
+	}
+	for _, p := range s.Plays {
+		switch {
+		case p.Held:
+			rows[p.Arm]--
+			ok = ok && rows[p.Arm] >= 0
+		case p.Release:
+			out, ok = append(out, p.Arm), ok && rows[p.Arm] == 0
+		}
+	}
+	for _, p := range s.Ahead {
+		out = append(out, p.Arm)
+		rows[p.Arm]++
+	}
+	return out, ok
 }
 
 type released struct {

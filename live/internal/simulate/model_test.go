@@ -112,6 +112,7 @@ type book struct {
 	heads, issued []int
 	next          int // of contexts, the number of the decision after the last
 	off           map[int]bool
+	ahead         map[int]int // by arm, rows that were released and are to come in a batch
 	lines         [][]byte
 	seen          int           // lines that were shown
 	counted       map[int32]int // of a unit
@@ -125,7 +126,7 @@ type book struct {
 }
 
 func newBook(x *serve.Experiment) (*book, error) {
-	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, counted: map[int32]int{}, last: map[string]*given{},
+	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, ahead: map[int]int{}, counted: map[int32]int{}, last: map[string]*given{},
 		most: x.Assignments(), exact: x.Exposure != decl.ExposeActivate && x.Trust == ""}
 	if x.Contextual != nil {
 		b.exact = !x.Contextual.Joint()
@@ -222,6 +223,7 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 		}
 		if line.Off != nil {
 			b.off[*line.Off] = true
+			delete(b.ahead, *line.Off)
 			b.heads[*line.Off] = -1
 			if len(rows) > 0 && rows[0].Arm == *line.Off {
 				if n := rows[0].End - rows[0].Start; n != line.Gone {
@@ -231,16 +233,18 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 				rows = rows[1:]
 			}
 		}
+		arms, ok := line.arms(b.ahead)
+		if !ok {
+			return broken(twice, "line %d of %s is given what was ahead in another order: %s", len(b.lines)-1, b.x.Name,
+				text)
+		}
 		if line.Release == nil || string(line.Release.N) == "" {
 			continue
 		}
-		k := 1
-		if line.N == nil {
-			k = len(line.Release.Sum)
-		}
-		if len(rows) < k {
-			return broken(counts, "line %d of %s releases %d rows, and %d were taken", len(b.lines)-1, b.x.Name, k,
-				len(rows))
+		k := len(arms)
+		if len(rows) < k || line.N == nil && k != len(line.Release.Sum) ||
+			!slices.EqualFunc(rows[:k], arms, func(row play.Taken, arm int) bool { return row.Arm == arm }) {
+			return broken(counts, "line %d of %s releases arms %v, and %v were taken", len(b.lines)-1, b.x.Name, arms, rows)
 		}
 		if err := w.onTick(b, now); err != nil {
 			return err

@@ -353,6 +353,8 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 				}
 			}
 			switch {
+			case len(b.Plays) == 0 && len(b.Released) > 0:
+				what = "ahead"
 			case b.Off >= 0:
 				what = "off " + info.Experiment.Arms[b.Off].Name
 			case b.Change != nil:
