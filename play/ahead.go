@@ -74,8 +74,11 @@ func (l *Live) want(arm, head int, out []policy.Play) int {
 func (l *Live) early(now int64) (rows []row) {
 	for a := range l.s.Arms {
 		q := &l.s.Arms[a]
+		if l.ending || q.Off || q.Head == q.Issued { // what an end or an arm that is off leaves is the rest
+			continue
+		}
 		n := l.want(a, q.Head, l.s.Batch)
-		if n < 1 || q.Head == q.Issued {
+		if n < 1 {
 			continue
 		}
 		q.tick(now)

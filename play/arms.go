@@ -114,8 +114,13 @@ func (l arms) resume(p *past) error {
 		}
 	}
 	b := p.batch()
-	l.stopped = b == nil
-	if l.s.Batch != nil {
+	l.stopped, l.rested = b == nil, p.rested
+	switch {
+	case l.rested && l.s.Batch != nil:
+		return fmt.Errorf("play: %w: it has a batch, and all that is left was released", ErrState)
+	case l.rested:
+		return nil
+	case l.s.Batch != nil:
 		if l.stopped || !slices.Equal(b.Plays, l.s.Batch) {
 			return fmt.Errorf("play: %w: the policy does not ask for the batch that is out", ErrState)
 		}
@@ -165,7 +170,7 @@ func (l arms) learn(c *Commit) error {
 // that is furthest behind its share, in the public order of policy.Batch. Once a batch has all its
 // decisions, and waits, they go on in its shares.
 func (l *Live) Arm() int {
-	if l.stopped || len(l.plan) == 0 {
+	if l.stopped || l.ending || len(l.plan) == 0 {
 		return -1
 	}
 	return l.plan[l.behind(l.have)].Arm
@@ -175,7 +180,7 @@ func (l *Live) Arm() int {
 // shared out are the offers, so that many that come before the first of them is a decision are not
 // all of one arm. Who does not want the arm need not take it.
 func (l *Live) Offer() int {
-	if l.stopped || len(l.plan) == 0 {
+	if l.stopped || l.ending || len(l.plan) == 0 {
 		return -1
 	}
 	i := l.behind(func(i int) int { return l.offers[i] })
@@ -304,7 +309,10 @@ func (l arms) add(p *past, in line) error {
 	if in.N != 0 || len(in.Gram)+len(in.Rules) > 0 {
 		return fmt.Errorf("%w: it is a line of contexts", ErrState)
 	}
-	if in.Off != nil {
+	switch {
+	case in.Rest != nil:
+		return l.addRest(p, in)
+	case in.Off != nil:
 		return l.addOff(p, *in.Off, in)
 	}
 	b := p.batch()
@@ -316,32 +324,20 @@ func (l arms) add(p *past, in line) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
-	var released privacy.Released
-	if len(in.Release) > 0 {
-		var err error
-		if released, err = l.ledger.Restore(in.Release); err != nil {
-			return err
-		}
-	}
-	if released.Len() != len(rows) {
-		return fmt.Errorf("%w: it releases %d sums, and must release %d", ErrState, released.Len(), len(rows))
-	}
-	if err = l.checkRelease(p, rows, released, in.Release); err == nil {
-		err = l.addFurther(armsIn(rows), in)
-	}
-	var given privacy.Released
-	if err == nil {
-		given, err = l.share(rows, in, released)
-	}
+	released, err := l.addRelease(p, armsIn(rows), in)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
+		return err
 	}
 	for i, r := range rows {
-		a := r.arm
-		p.heads[a] = plus(p.heads[a], plus(released.N(i), r.at.Gone))
-		p.Released[a] = plus(p.Released[a], released.N(i))
-		p.Sums[a] += released.Sum(i)
-		p.Releases[a]++
+		if n := released.N(i); p.rewards != nil && (n < r.asked || l.cfg.Take == Exactly && n > r.asked) {
+			return fmt.Errorf("%w: it releases %d rewards of arm %d, must be %v %d", ErrState, n, r.arm, l.cfg.Take,
+				r.asked)
+		}
+		p.heads[r.arm] = plus(p.heads[r.arm], plus(released.N(i), r.at.Gone))
+	}
+	given, err := l.share(rows, in, released)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	for _, play := range in.Plays {
 		if play.Release {
@@ -401,32 +397,44 @@ func (l arms) isRow(p *past, at *play, released bool) error {
 	return nil
 }
 
+// addRelease books the release of a line, which must be of these arms, and as a curator makes it.
+func (l arms) addRelease(p *past, arms []int, in line) (released privacy.Released, err error) {
+	if len(in.Release) > 0 {
+		if released, err = l.ledger.Restore(in.Release); err != nil {
+			return released, err
+		}
+	}
+	if released.Len() != len(arms) {
+		return released, fmt.Errorf("%w: it releases %d sums, and must release %d", ErrState, released.Len(), len(arms))
+	}
+	m, err := checkRelease(p.rewards, p.slots, arms, released, in.Release)
+	if err == nil {
+		err = l.addFurther(arms, in)
+	}
+	if err != nil {
+		return released, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	if m != nil {
+		p.Noise = m
+	}
+	for i, a := range arms {
+		p.Released[a] = plus(p.Released[a], released.N(i))
+		p.Sums[a] += released.Sum(i)
+		p.Releases[a]++
+	}
+	return released, nil
+}
+
 // addOff is a line that takes an arm off.
 func (l arms) addOff(p *past, a int, in line) error {
 	dropper, ok := l.cfg.Policy.(Dropper)
 	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.Off[a] || in.Gone < 0 ||
-		len(in.Plays)+len(in.Ahead)+len(in.Release)+len(in.Metrics) > 0 {
+		len(in.Plays)+len(in.Ahead)+len(in.Rest)+len(in.Release)+len(in.Metrics) > 0 {
 		return fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
 	}
-	p.Off[a], p.heads[a], l.ahead[a] = true, plus(p.heads[a], in.Gone), nil
+	p.Off[a], l.ahead[a] = true, nil
+	p.heads[a] = plus(p.heads[a], in.Gone) // of lines of programs before
 	dropper.Drop(a)
 	l.driver.replay(privacy.Released{})
 	return nil
-}
-
-// checkRelease holds a release of rewards against what a curator makes of the batch, where that is known.
-func (l arms) checkRelease(p *past, rows []row, released privacy.Released, text []byte) error {
-	if p.rewards == nil {
-		return nil
-	}
-	for i, r := range rows {
-		if n := released.N(i); n < r.asked || l.cfg.Take == Exactly && n > r.asked {
-			return fmt.Errorf("it releases %d rewards of arm %d, must be %v %d", n, r.arm, l.cfg.Take, r.asked)
-		}
-	}
-	m, err := checkRelease(p.rewards, p.slots, armsIn(rows), released, text)
-	if m != nil {
-		p.Noise = m
-	}
-	return err
 }

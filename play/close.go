@@ -11,11 +11,22 @@ import (
 )
 
 // Due is when the batch that is out, or with contexts the oldest segment, can be closed, if all its
-// decisions have been made; ok is false if not, or if there is none. It depends on counts, on public
-// vectors and on the clock alone.
+// decisions have been made, or else after Finish the rest; ok is false if not, or if there is none. It
+// depends on counts, on public vectors and on the clock alone.
 func (l *Live) Due(now int64) (at int64, ok bool) {
+	if l.failed != nil || l.pending != nil {
+		return 0, false
+	}
+	if at, ok = l.due(now); !ok {
+		at, ok = l.restDue(now)
+	}
+	return at, ok
+}
+
+// due is Due of the batch.
+func (l *Live) due(now int64) (at int64, ok bool) {
 	batch := l.side.out()
-	if l.failed != nil || l.pending != nil || batch == nil {
+	if batch == nil {
 		return 0, false
 	}
 	for _, p := range batch {
@@ -48,12 +59,15 @@ func (l *Live) Due(now int64) (at int64, ok bool) {
 // A Taken is a row of decisions that went into a release.
 type Taken struct{ Arm, Start, End int }
 
-// Slots are the rows of decisions that closing the batch would release now, in the order of its plays;
-// ok is false while it is not due. They stay what they are until it has closed, also over a restart
+// Slots are the rows of decisions that Close would release now, in the order of the batch's plays, of the
+// rest by arm; ok is false while it is not due. They stay what they are until it has closed, also over a restart
 // from a state in which it was due.
 func (l *Live) Slots(now int64) (rows []Taken, ok bool) {
 	if at, due := l.Due(now); !due || now < at {
 		return nil, false
+	}
+	if _, batch := l.due(now); !batch {
+		return l.restRows(), true
 	}
 	for _, p := range l.side.out() {
 		if p.Release {
@@ -112,7 +126,7 @@ type Commit struct {
 	Taken []Taken
 
 	drop  func() // tells the policy of an arm that is off
-	note  bool   // the batch that is out stays
+	note  bool   // the policy is not told of it
 	rules []ruleLine
 }
 
@@ -123,7 +137,7 @@ func (l *Live) ready() error {
 		return l.failed
 	case l.pending != nil:
 		return ErrPending
-	case l.stopped && l.side.out() == nil:
+	case l.rested, l.stopped && !l.ending && l.side.out() == nil:
 		return ErrStopped
 	}
 	return nil
@@ -147,12 +161,16 @@ func (l *Live) Close(now int64) (*Commit, error) {
 		return nil, err
 	}
 	at, due := l.Due(now)
-	due = due && now >= at
+	_, batch := l.due(now)
 	rows := l.early(now)
-	if !due && len(rows) == 0 {
-		return nil, nil
+	var c *Commit
+	var err error
+	switch due = due && now >= at; {
+	case due && !batch:
+		c, err = l.closeRest()
+	case due || len(rows) > 0:
+		c, err = l.close(due, rows)
 	}
-	c, err := l.close(due, rows)
 	if err != nil {
 		return nil, l.fail(err)
 	}
@@ -195,11 +213,11 @@ func (l *Live) close(due bool, early []row) (*Commit, error) {
 	for i, r := range rows {
 		q := &l.s.Arms[r.arm]
 		asked := q.Asked
-		taken, gone, err := l.take(r)
+		_, gone, err := l.pull(c, r.arm, r.segments)
 		if err != nil {
 			return nil, err
 		}
-		if c.Taken = append(c.Taken, taken); gone > 0 {
+		if gone > 0 {
 			r.at.Gone = gone
 		}
 		if i >= len(rows)-len(early) { // what was asked for is still to be had
@@ -223,21 +241,21 @@ func (l *Live) close(due bool, early []row) (*Commit, error) {
 	return c, l.wait(c, text)
 }
 
-// take gives the curators the sums of a row, and says how many of its decisions do not count.
-func (l *Live) take(r row) (Taken, int, error) {
-	q := &l.s.Arms[r.arm]
+// pull gives the curators the k oldest segments of an arm, of whose decisions n count, and gone do not.
+func (l *Live) pull(c *Commit, arm, k int) (n, gone int, err error) {
+	q := &l.s.Arms[arm]
 	start := q.Head
-	n, sums := q.take(r.segments, l.missing)
+	n, sums := q.take(k, l.missing)
+	c.Taken = append(c.Taken, Taken{arm, start, q.Head})
+	if gone = q.Head - start - n; n == 0 {
+		return n, gone, nil
+	}
 	own := len(sums) - len(l.further)
-	if err := l.side.put(r.arm, n, sums[:own]); err != nil {
-		return Taken{}, 0, err
+	err = l.side.put(arm, n, sums[:own])
+	for j := 0; j < len(l.further) && err == nil; j++ {
+		err = l.further[j].curator.AddSteps(arm, n, sums[own+j])
 	}
-	for j, f := range l.further {
-		if err := f.curator.AddSteps(r.arm, n, sums[own+j]); err != nil {
-			return Taken{}, 0, err
-		}
-	}
-	return Taken{r.arm, start, q.Head}, q.Head - start - n, nil
+	return n, gone, err
 }
 
 // wait ends the batch with a line, and waits for the commit.

@@ -2,6 +2,7 @@ package play
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/sotto-dp/sotto/noise"
@@ -130,9 +131,20 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 	if g.second != nil {
 		more, g.second.given = g.second.given, nil
 	}
-	rows, err := h.rows(before, c)
-	if err != nil {
-		return err
+	var rows []policy.Play
+	rest := h.live.rested
+	if !rest {
+		var err error
+		if rows, err = h.rows(before, c); err != nil {
+			return err
+		}
+	} else { // of which the policy knows nothing; an arm of which nothing counts is in no release
+		for i, t := range c.Taken {
+			rows = append(rows, policy.Play{Arm: t.Arm})
+			if !slices.ContainsFunc(all, func(g given) bool { return g.arm == t.Arm }) {
+				all, more = slices.Insert(all, i, given{arm: t.Arm}), slices.Insert(more, min(i, len(more)), given{arm: t.Arm})
+			}
+		}
 	}
 	if len(c.Taken) != len(rows) || len(all) != len(rows) {
 		return caught("line %d released %d arms, must release %d", before.Lines, len(c.Taken), len(rows))
@@ -163,8 +175,8 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 			}
 			sum += x
 		}
-		if took.Arm != p.Arm || took.Start != before.Arms[p.Arm].Head || got.arm != p.Arm || kept != got.n || kept < asked || kept == 0 ||
-			h.live.cfg.Take == Exactly && kept != asked {
+		if took.Arm != p.Arm || took.Start != before.Arms[p.Arm].Head || got.arm != p.Arm || kept != got.n || kept < asked ||
+			kept == 0 && !rest || h.live.cfg.Take == Exactly && kept != asked && !rest {
 			return caught("batch %d took %+v and released %d, asked for %d of arm %d", before.Lines,
 				took, got.n, asked, p.Arm)
 		}

@@ -59,6 +59,7 @@ type house struct {
 	lines [][]byte
 	notes int // of the lines, that are no batch's
 	state []byte
+	ended bool // decisions have
 
 	// The model.
 	now     int64
@@ -247,7 +248,43 @@ func (h *house) crash() error {
 	if h.live, err = Restore(h.config(), h.written(), s); err != nil {
 		return err
 	}
-	return h.same(s)
+	if err = h.same(s); h.ended {
+		h.live.Finish()
+	}
+	return err
+}
+
+// stop ends the decisions, and goes on until nothing is left, with crashes where pick says.
+func (h *house) stop(pick choice) (err error) {
+	defer told(&err)
+	h.live.Finish()
+	h.ended = true
+	if h.live.Arm() >= 0 {
+		return caught("a decision follows the end")
+	}
+	for {
+		_, settled, ok := h.live.Left()
+		if !ok || h.live.rested {
+			break
+		}
+		if h.now++; h.now > settled+1000 {
+			return caught("what is settled at %d is not released at %d", settled, h.now)
+		}
+		if n := len(h.tickets); n > 0 && pick(3, "reward") > 0 {
+			if err := h.settle(h.tickets[n-1-pick(min(n, 40), "back")], float64(pick(3, "what"))/2); err != nil {
+				return err
+			}
+		}
+		if err := h.close(pick(places, "place")); err != nil && !errors.Is(err, ErrStopped) {
+			return err
+		}
+	}
+	for t := range h.owner {
+		if _, of := h.live.side.(arms); of && !h.counted[[2]int{t.Arm, t.Number}] {
+			return caught("%+v is in no release", t)
+		}
+	}
+	return nil
 }
 
 // same holds the restored state against the stored one: but for epochs, and a batch that was not
@@ -386,9 +423,6 @@ func (h *house) takeOff(arm, crash int) error {
 	if a := h.live.Arm(); a == arm {
 		return caught("arm %d is off and is played", arm)
 	}
-	for n := before.Arms[arm].Head; n < before.Arms[arm].Issued; n++ {
-		h.counted[[2]int{arm, n}] = true // and in no release
-	}
 	delete(h.ahead, arm)
 	return h.finish(before, c, crash)
 }
@@ -500,17 +534,20 @@ func (h *house) step(pick choice) error {
 	return nil
 }
 
-// play does so many random things. A panic of the watched policy is an error.
-func (h *house) play(steps int, pick choice) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			e, ok := r.(error)
-			if !ok || !errors.Is(e, errCaught) {
-				panic(r)
-			}
-			err = e
+// told makes a panic of the watched policy an error.
+func told(err *error) {
+	if r := recover(); r != nil {
+		e, ok := r.(error)
+		if !ok || !errors.Is(e, errCaught) {
+			panic(r)
 		}
-	}()
+		*err = e
+	}
+}
+
+// play does so many random things.
+func (h *house) play(steps int, pick choice) (err error) {
+	defer told(&err)
 	for i := range steps {
 		if err := h.step(pick); err != nil && !errors.Is(err, ErrStopped) {
 			return fmt.Errorf("step %d: %w", i, err)

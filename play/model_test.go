@@ -14,7 +14,8 @@ import (
 // exactly one release, after the deadlines of all its decisions, whose count is that of its decisions
 // and whose sums those of accepted rewards and defaults, and which is handed out once. A metric is
 // released with the rewards, of the same decisions, as it was reported first, and where rewards that
-// do not come are dropped, releases are of those that came.
+// do not come are dropped, releases are of those that came. In the end the rest is released in the same
+// way, of all arms, and no decision is left.
 //
 // With contexts segments end where det V says, and what is played follows from the lines alone. Under
 // joint privacy batches end by count, each line has all records up to its batch and the noise of its
@@ -57,9 +58,11 @@ func TestLiveIsTheModel(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := h.play(rapid.IntRange(1, 200).Draw(t, "steps"), func(n int, what string) int {
-						return rapid.IntRange(0, n-1).Draw(t, what)
-					}); err != nil {
+					pick := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(t, what) }
+					if err := h.play(rapid.IntRange(1, 200).Draw(t, "steps"), pick); err != nil {
+						t.Fatal(err)
+					}
+					if err := h.stop(pick); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -77,15 +80,19 @@ func TestLiveIsTheModel(t *testing.T) {
 
 // longer plays more steps than rapid draws.
 func longer(t *testing.T, build func() house, seeds, least int) {
-	lines, gone, cut, early, drops := 0, 0, 0, 0, build().cfg.Take == AtLeast
+	lines, gone, cut, early, rests, drops := 0, 0, 0, 0, 0, build().cfg.Take == AtLeast
 	var noises []float64
 	for seed := range uint64(seeds) {
 		h, err := run(none, build(), seed, 1500)
+		if err == nil {
+			err = h.stop(seeded(seed, 3))
+		}
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		lines, cut, early = lines+len(h.lines), cut+h.cut, early+h.early
 		gone += bytes.Count(bytes.Join(h.lines, nil), []byte(`"gone"`))
+		rests += bytes.Count(bytes.Join(h.lines, nil), []byte(`{"rest":[`))
 		noises = append(noises, h.noises...)
 	}
 	if drops && gone < seeds {
@@ -98,6 +105,9 @@ func longer(t *testing.T, build func() house, seeds, least int) {
 		if _, scheduled := g.policy().(Exact); scheduled && (early == 0) != build().cfg.Drop {
 			t.Errorf("%d releases were ahead", early)
 		}
+	}
+	if h := build(); h.cfg.Arms > 0 && rests < seeds/2 {
+		t.Errorf("the rest was released %d times: nothing was tested", rests)
 	}
 	if lines < least*seeds {
 		t.Errorf("%d batches in all: nothing was tested", lines)

@@ -10,10 +10,10 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// TakeOff takes an arm off for good: no decision is for it any more, and what is in its queue is
-// destroyed unreleased, also if its deadlines have not passed. The batch that is out is withdrawn;
-// what was decided for it stays in the queues of the other arms. The policy must be a Dropper, and
-// is told by Commit, which is as for a release.
+// TakeOff takes an arm off for good: no decision is for it any more, and the policy is given none of
+// its rewards. What is in its queue stays there until it is released with the rest, see Finish. The batch that
+// is out is withdrawn; what was decided for it stays in the queues of its arms. The policy must be a
+// Dropper, and is told by Commit, which is as for a release.
 func (l *Live) TakeOff(arm int) (*Commit, error) {
 	if err := l.ready(); err != nil {
 		return nil, err
@@ -39,19 +39,16 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 	for i, p := range l.s.Batch {
 		l.s.Arms[p.Arm].Asked = l.before[i]
 	}
+	c := &Commit{drop: func() { dropper.Drop(arm) }}
 	q := &l.s.Arms[arm]
-	c := &Commit{Taken: []Taken{{arm, q.Head, q.Issued}}, drop: func() { dropper.Drop(arm) }}
-	gone := q.Issued - q.Head
-	q.Off, q.Segments, q.lost = true, nil, 0
-	q.advance(q.Issued)
-	l.ahead[arm], q.ahead = nil, 0
+	q.Off, q.Asked, q.ahead, l.ahead[arm] = true, 0, 0, nil
 	l.plan = slices.DeleteFunc(slices.Clone(l.plan), func(p policy.Play) bool { return p.Arm == arm })
 	if len(l.plan) == 0 {
 		l.plan = left
 	}
 	l.before, l.offers = make([]int, len(l.plan)), make([]int, len(l.plan))
 	l.driver.Released = privacy.Released{} // the policy has had what the batch before released
-	if err := l.wait(c, line{Off: &arm, Gone: gone}); err != nil {
+	if err := l.wait(c, line{Off: &arm}); err != nil {
 		l.failed = fmt.Errorf("play: arm %d: %w", arm, err)
 		return nil, l.failed
 	}

@@ -135,6 +135,7 @@ type Decision struct {
 //   - Settle takes a ticket's reward, once. A deadline that passes without one is the default.
 //   - Withdraw takes a ticket out whose unit never met its decision.
 //   - Close releases the batch that is out, when it is due. Its Commit is to be made durable.
+//   - Finish ends the decisions; when nothing waits for its window any more Close releases the rest.
 //   - Commit hands the release to the policy, and has its next batch.
 //   - TakeOff, SetWindow are what an operator may do meanwhile, Note has it in the transcript, and
 //     State is all that there is.
@@ -156,6 +157,8 @@ type Live struct {
 	s       State
 	pending *Commit
 	stopped bool
+	ending  bool // see Finish
+	rested  bool // the rest was released
 	failed  error
 	earned  []Earned // by rule
 
@@ -310,7 +313,7 @@ func (l *Live) DecideUntil(d Decision, now, deadline int64) (Ticket, error) {
 	switch {
 	case l.failed != nil:
 		return Ticket{}, l.failed
-	case l.stopped:
+	case l.stopped || l.ending:
 		return Ticket{}, ErrStopped
 	case d.Arm < 0 || d.Arm >= len(l.s.Arms):
 		return Ticket{}, fmt.Errorf("play: arm is %d, must be from 0 to %d", d.Arm, len(l.s.Arms)-1)

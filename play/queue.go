@@ -216,7 +216,7 @@ func (q *Queue) take(k int, missing []int64) (n int, sums []int64) {
 	sums = make([]int64, len(missing))
 	for i := range q.Segments[:k] {
 		s := &q.Segments[i]
-		size, absent := s.End-s.Start, 0
+		size, absent := min(s.End, q.Issued)-s.Start, 0
 		head, n = head+size, n+size-s.lost
 		if !s.lapsed {
 			absent = size - s.Came.Len() - s.lost + s.Came.common(s.Gone)

@@ -59,7 +59,7 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	p.Batches, p.Stopped = l.driver.Batches, p.stopped()
-	if b := p.batch(); b != nil {
+	if b := p.batch(); b != nil && !p.rested {
 		p.Out = slices.Clone(b.Plays)
 	}
 	return &p.Replayed, nil
@@ -75,6 +75,7 @@ type past struct {
 	rewards *release.Outline
 	charge  privacy.Mechanism      // of vectors
 	slots   map[int]bool           // that were released
+	rested  bool                   // the rest was
 	last    privacy.ReleasedVector // of the last line that is one
 }
 
@@ -128,11 +129,14 @@ func (p *past) add(text []byte) error {
 	if err != nil {
 		return err
 	}
-	if in.Change == nil {
+	switch {
+	case p.rested:
+		return fmt.Errorf("%w: it follows the rest, after which there is nothing", ErrState)
+	case in.Change == nil:
 		return p.of.side.add(p, in)
 	}
 	if p.batch() == nil && p.of.cfg.Policy != nil || in.N != 0 || in.Off != nil || in.Gone != 0 ||
-		len(in.Gram)+len(in.Plays)+len(in.Ahead)+len(in.Release)+len(in.Metrics)+len(in.Rules) > 0 {
+		len(in.Gram)+len(in.Plays)+len(in.Ahead)+len(in.Rest)+len(in.Release)+len(in.Metrics)+len(in.Rules) > 0 {
 		return fmt.Errorf("%w: nothing can have been changed here", ErrState)
 	}
 	return nil

@@ -18,13 +18,15 @@ var ErrState = errors.New("the state is not that of the policy and its transcrip
 // A line of the transcript is one batch: its plays, and what it released as the ledger writes it,
 // if it released anything, and with it, or alone, what was released ahead of a batch. With contexts it
 // is a segment: its number of decisions, what the policy tells of its vectors, and its release. Or it is
-// an arm that was taken off, with as many decisions as were gone, or what else was changed.
+// an arm that was taken off, in old ones with as many decisions as were destroyed, what else was changed,
+// or the rest, after which there is none.
 type line struct {
 	N     int     `json:"n,omitempty"`
 	Gram  []int64 `json:"gram,omitempty"`
 	Plays []play  `json:"plays,omitempty"`
 	// what is released ahead, after the batch, by arm; the rounds are those that it was to have
 	Ahead   []play          `json:"ahead,omitempty"`
+	Rest    []play          `json:"rest,omitempty"`
 	Release json.RawMessage `json:"release,omitempty"`
 	// of each metric, what its own ledger writes of the same release
 	Metrics []json.RawMessage `json:"metrics,omitempty"`

@@ -96,8 +96,8 @@ func (q *Queue) validate(signed int) error {
 	if q.Head < 0 || q.Issued < q.Head || q.Issued > maxIssued || q.Asked < 0 {
 		return fmt.Errorf("head %d, issued %d, asked %d", q.Head, q.Issued, q.Asked)
 	}
-	if q.Off && (q.Head != q.Issued || q.Asked > 0) {
-		return errors.New("it is off, and has decisions")
+	if q.Off && q.Asked > 0 {
+		return errors.New("it is off, and is asked for")
 	}
 	for i, r := range q.Runs {
 		if i == 0 && r.From > q.Head || i > 0 && r.From <= q.Runs[i-1].From || r.From < 0 || r.From > q.Issued {

@@ -22,13 +22,14 @@ type report struct {
 // A traffic is who comes to a world: how one of them is decided.
 type traffic struct {
 	cfg    Config
+	stop   int64 // when decisions end, if they do
 	decide func(l *Live, src *rand.Rand, now int64) (what any, t Ticket, err error)
 }
 
 // toArms are units who are given an arm, some by a floor.
 func toArms(t *testing.T, take Take, drop bool) func() traffic {
 	return func() traffic {
-		return traffic{Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Take: take, Drop: drop},
+		return traffic{Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Take: take, Drop: drop}, 0,
 			func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 				arm := l.Arm()
 				if src.IntN(5) == 0 {
@@ -44,7 +45,7 @@ func toArms(t *testing.T, take Take, drop bool) func() traffic {
 func toContexts() traffic {
 	cfg := flatConfig()
 	cfg.Contexts = flatPolicy()
-	return traffic{cfg, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
+	return traffic{cfg, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 		actions := decisionSet(src, 5)
 		best, weight := l.Best(actions), 5.0
 		if src.IntN(5) == 0 {
@@ -56,25 +57,44 @@ func toContexts() traffic {
 	}}
 }
 
-// early is when the batch, or what is ahead, is due if it is when all its rewards are in: now, if they
-// are not.
+// stopped is a traffic whose decisions end while those around the unit's wait.
+func stopped(of func() traffic) func() traffic {
+	return func() traffic {
+		out := of()
+		out.stop = 85
+		return out
+	}
+}
+
+// early is when the batch, what is ahead, or the rest is due if it is when all its rewards are in: now,
+// if they are not.
 func early(l *Live, now int64) int64 {
 	at := now
-	full := func(q *Queue, n int) {
-		k, settles, ok := q.enough(n)
+	full := func(q *Queue, k int, ok bool) {
+		settles := int64(0)
 		for _, s := range q.Segments[:k] {
-			ok = ok && s.Came.Len() == s.End-s.Start
+			settles = max(settles, s.Settles)
+			ok = ok && s.Came.Len() == min(s.End, q.Issued)-s.Start
 		}
 		if ok {
 			at = max(at, settles)
 		}
 	}
-	for _, p := range l.side.out() {
-		full(&l.s.Arms[p.Arm], l.s.Arms[p.Arm].Asked)
-	}
+	_, batch := l.due(now)
 	for a := range l.s.Arms {
-		if n := l.want(a, l.s.Arms[a].Head, l.s.Batch); n > 0 {
-			full(&l.s.Arms[a], n)
+		q := &l.s.Arms[a]
+		if n := l.want(a, q.Head, l.s.Batch); n > 0 && !l.ending {
+			k, _, ok := q.enough(n)
+			full(q, k, ok)
+		}
+		if l.ending && !batch {
+			full(q, len(q.Segments), true)
+		}
+	}
+	for _, p := range l.side.out() {
+		q := &l.s.Arms[p.Arm]
+		if k, _, ok := q.enough(q.Asked); !l.ending || batch {
+			full(q, k, ok)
 		}
 	}
 	return at
@@ -91,13 +111,16 @@ const (
 )
 
 // world plays a fixed traffic in which one unit, the one of decision 40, reports as she will,
-// and writes down all that anybody sees until her reward is released: arms, tickets, the
+// and writes down all that anybody sees until her reward is released, in a batch or in the rest: arms, tickets, the
 // answers to everybody, her own ticket's to whoever tries it, what is due, each line, the
 // public part of the state. With withdrawn, somebody says in the middle that she never met it.
 func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []report) string {
 	t.Helper()
-	const unit = 40
 	s, units := noise.NewFast(1, 2), of()
+	unit := 40
+	if units.stop > 0 {
+		unit = 41 // whose reward is in the rest
+	}
 	cfg := units.cfg
 	cfg.Window, cfg.Epoch = 50, Epoch{1}
 	cfg.Curator = func(c release.Config) (release.Curator, error) { return release.Simulated(c, &s) }
@@ -124,7 +147,10 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 		}
 	}
 	for now := int64(0); now < 2000; now++ {
-		if src.IntN(3) > 0 {
+		if units.stop > 0 && now == units.stop {
+			l.Finish()
+		}
+		if src.IntN(3) > 0 && !l.ending {
 			what, k, err := units.decide(l, src, now)
 			fmt.Fprintln(&out, now, "decides", what, k, err)
 			if tickets = append(tickets, k); len(tickets) == unit+1 {
@@ -167,7 +193,7 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 			return r.Arm == mine.Arm && mine.Number >= r.Start && mine.Number < r.End
 		})
 		if hit && len(tickets) > unit {
-			fmt.Fprintln(&out, "released at", now, c.Taken)
+			fmt.Fprintln(&out, "released at", now, c.Taken, l.rested)
 			return out.String()
 		}
 		fmt.Fprintf(&out, "%s", c.Line)
@@ -207,6 +233,10 @@ func TestTwoWorlds(t *testing.T) {
 		"at least, withdrawn": {toArms(t, AtLeast, false), true, 0, 1, 1},
 		"exactly":             {toArms(t, Exactly, false), false, 0, 1, 1},
 		"contexts":            {toContexts, false, -1, 3, 3},
+
+		"stopped, at least":            {stopped(toArms(t, AtLeast, false)), false, 0, 1, 1},
+		"stopped, at least, withdrawn": {stopped(toArms(t, AtLeast, false)), true, 0, 1, 1},
+		"stopped, exactly":             {stopped(toArms(t, Exactly, false)), false, 0, 1, 1},
 	} {
 		silent := world(t, c.of, honest, c.withdrawn, nil)
 		if n := strings.Count(silent, "observer"); n < 3 {
@@ -214,6 +244,9 @@ func TestTwoWorlds(t *testing.T) {
 		}
 		if n := strings.Count(silent, `"release":{`); n < c.lines {
 			t.Errorf("%s: there were %d releases before", name, n)
+		}
+		if rest := strings.HasSuffix(silent, "true\n"); rest != strings.HasPrefix(name, "stopped") {
+			t.Errorf("%s: that her reward is in the rest is %v", name, rest)
 		}
 		for what, hers := range worlds(c.lo, c.hi) {
 			if got := world(t, c.of, honest, c.withdrawn, hers); got != silent {

@@ -64,17 +64,43 @@ func Faults() []Fault {
 		}`,
 		Needs: "a restart after three lines",
 	}, {
-		// What is in the queue of an arm that was taken off stays, and the policy goes on asking for it.
+		// An arm that was taken off is on, and the policy goes on asking for it.
 		Name: "a removed arm released", File: "play/operate.go",
-		Was: `q.Off, q.Segments, q.lost = true, nil, 0
-	q.advance(q.Issued)`,
+		Was: `l.s.Arms[arm].Off, l.s.Arms[arm].Asked = true, 0`,
 		Is: `if PLANTED {
-			c.drop = func() {}
-		} else {
-			q.Off, q.Segments, q.lost = true, nil, 0
-			q.advance(q.Issued)
-		}`,
+		c.drop = func() {}
+	} else {
+		l.s.Arms[arm].Off, l.s.Arms[arm].Asked = true, 0
+	}`,
 		Needs: "an arm with decisions is taken off, and another release follows",
+	}, {
+		// After a stop the rest is released at once: who reports in time is too late.
+		Name: "a rest before its windows", File: "play/rest.go",
+		Was: `_, at, ok = l.Left()`,
+		Is: `if _, at, ok = l.Left(); PLANTED {
+		at = min(at, now)
+	}`,
+		Needs: "a stop while windows are open that no batch will close, and a tick",
+	}, {
+		// After a stop a batch's decisions stay in their queue, and are in the rest too.
+		Name: "a batch in the rest", File: "play/close.go",
+		Was: `n, sums := q.take(k, l.missing)`,
+		Is: `was := q.clone()
+	n, sums := q.take(k, l.missing)
+	if PLANTED && l.ending && was.Asked > 0 {
+		*q = was
+		q.Asked = 0
+	}`,
+		Needs: "arms; a stop while a batch that has all its decisions waits for windows, and others wait too",
+	}, {
+		// The rest has the noise of a curator that was made for it.
+		Name: "noise of the rest drawn again", File: "play/rest.go",
+		Was: `c, text := &Commit{note: true}, line{}`,
+		Is: `c, text := &Commit{note: true}, line{}
+	if PLANTED {
+		_ = arms{l}.curate(nil)
+	}`,
+		Needs: "arms, a stop, and a rest; Config.Curator counts what it makes: at a start alone",
 	}, {
 		// After a change of the window a start finds another declaration than the transcript's, and gives up an
 		// experiment with all that was reported.
@@ -126,9 +152,9 @@ func Faults() []Fault {
 	}, {
 		// A policy counts the last release again when an arm is taken off, and decides by it.
 		Name: "a release learned twice", File: "play/operate.go", Revert: "66daa95",
-		Was: `c := &Commit{Taken: []Taken{{arm, q.Head, q.Issued}}, drop: func() { dropper.Drop(arm) }}`,
+		Was: `c := &Commit{drop: func() { dropper.Drop(arm) }}`,
 		Is: `had := l.driver.Released
-	c := &Commit{Taken: []Taken{{arm, q.Head, q.Issued}}, drop: func() {
+	c := &Commit{drop: func() {
 		if dropper.Drop(arm); PLANTED {
 			l.driver.Released = had
 		}

@@ -1,0 +1,135 @@
+package play
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Finish ends the decisions: there is none from now on, and Arm and Offer are −1. Windows stay what they
+// are. A batch that has all its decisions is closed as before when it is due, and the policy is given it.
+// When none can be closed any more, and all windows have passed, Close releases the rest: all that is in
+// the queues, those of arms that were taken off too, once. The policy is not given it, since a cut batch
+// is not what it asked for; the line is evidence to everybody else. With contexts there is no rest: a
+// segment ends where the policy says, and what follows the last of them is never released. Finish may be called again, and is to be
+// after a Restore.
+//
+// The rest costs a unit nothing more. Each decision is in one release: Close takes a batch's rows out of
+// the queues, the rest is what no batch has taken, and nothing follows it. So each reward is in one slot,
+// of fresh noise, and slots compose in parallel. When it comes, and of which rows, follows from counts
+// and the clock alone: no decision is added, whether a batch has all its decisions is a matter of counts,
+// and the time is the last of the windows. A restart finds the same rows, also where they have been asked for.
+func (l *Live) Finish() {
+	l.ending = true
+	for a := range l.s.Arms {
+		if q := &l.s.Arms[a]; l.vectors == nil && len(q.Segments) > 0 && q.last().End == 0 {
+			q.last().End = q.Issued
+		}
+	}
+}
+
+// Left is how many decisions were not released. They can be, all or with contexts those of whole
+// segments, from settled on; ok is false if none can.
+func (l *Live) Left() (n int, settled int64, ok bool) {
+	for a := range l.s.Arms {
+		q := &l.s.Arms[a]
+		n += q.Issued - q.Head
+		for i := range q.Segments {
+			if s := &q.Segments[i]; l.vectors == nil || s.whole(q.Issued) {
+				if settled = max(settled, s.Settles); !ok {
+					settled, ok = s.Settles, true
+				}
+			}
+		}
+	}
+	return n, settled, ok
+}
+
+// restDue is when the rest can be released, if no batch can be closed.
+func (l *Live) restDue(now int64) (at int64, ok bool) {
+	if !l.ending || l.vectors != nil {
+		return 0, false
+	}
+	if l.cfg.Drop {
+		for a := range l.s.Arms {
+			l.s.Arms[a].lapse(now)
+		}
+	}
+	_, at, ok = l.Left()
+	return at, ok
+}
+
+// restRows are the rows of the rest in which a decision counts.
+func (l *Live) restRows() (rows []Taken) {
+	for a, q := range l.s.Arms {
+		if q.Issued-q.Head > q.lost {
+			rows = append(rows, Taken{a, q.Head, q.Issued})
+		}
+	}
+	return rows
+}
+
+// closeRest releases the rest.
+func (l *Live) closeRest() (*Commit, error) {
+	c, text := &Commit{note: true}, line{}
+	var arms []int
+	for a := range l.s.Arms {
+		k := len(l.s.Arms[a].Segments)
+		if k == 0 {
+			continue
+		}
+		n, gone, err := l.pull(c, a, k)
+		if err != nil {
+			return nil, err
+		}
+		text.Rest = append(text.Rest, play{Arm: a, Rounds: n, Gone: gone})
+		if n > 0 {
+			arms = append(arms, a)
+		}
+	}
+	l.line.Reset()
+	if len(arms) > 0 { // nothing empty is released
+		if _, err := l.curator.Release(arms); err != nil {
+			return nil, err
+		}
+		text.Release = bytes.Clone(bytes.TrimSpace(l.line.Bytes()))
+		if err := l.releaseFurther(arms, &text); err != nil {
+			return nil, err
+		}
+	}
+	l.rested = true
+	return c, l.wait(c, text)
+}
+
+// addRest is the line of the rest.
+func (l arms) addRest(p *past, in line) error {
+	wrong := in.Off != nil || in.Gone != 0 || len(in.Plays) > 0
+	var arms, ns []int
+	last := -1
+	for _, r := range in.Rest {
+		if r.Arm <= last || r.Arm >= len(p.heads) || r.Release || min(r.Rounds, r.Gone) < 0 ||
+			max(r.Rounds, r.Gone) == 0 || r.Gone > 0 && l.cfg.Take == Exactly {
+			wrong = true
+			break
+		}
+		if last = r.Arm; r.Rounds > 0 {
+			arms, ns = append(arms, r.Arm), append(ns, r.Rounds)
+		}
+	}
+	if wrong || len(in.Rest) == 0 {
+		return fmt.Errorf("%w: this cannot be what was left", ErrState)
+	}
+	released, err := l.addRelease(p, arms, in)
+	if err != nil {
+		return err
+	}
+	for i, n := range ns {
+		if released.N(i) != n {
+			return fmt.Errorf("%w: it releases %d rewards of arm %d, and says %d", ErrState, released.N(i), arms[i], n)
+		}
+	}
+	for _, r := range in.Rest {
+		p.heads[r.Arm] = plus(p.heads[r.Arm], plus(r.Rounds, r.Gone))
+	}
+	p.rested = true
+	return nil
+}
