@@ -24,13 +24,15 @@ func Faults() []Fault {
 				text.Plays[i].Held, q.Asked = true, 0`,
 		Needs: "arms, a floor; a release ahead of a batch, and more decisions of its arm that have settled",
 	}, {
-		// What is given to the policy is not what everybody was shown.
-		Name: "what is held drawn again", File: "play/ahead.go",
-		Was: `parts, l.ahead[p.Arm] = append(parts, h[0]), h[1:]`,
-		Is: `if parts, l.ahead[p.Arm] = append(parts, h[0]), h[1:]; PLANTED && len(rows) > 0 {
-				parts[len(parts)-1] = got.Part(0)
-			}`,
-		Needs: "arms, a floor; a release ahead of a batch, and of another arm with that batch; then a replay",
+		// The batch is closed, and the policy is not given what was held for it.
+		Name: "what is held forgotten", File: "play/arms.go",
+		Was: `l.driver.Released = got
+	}`,
+		Is: `if l.driver.Released = got; PLANTED && as.Plays[0].Held {
+			l.driver.Released = privacy.Released{}
+		}
+	}`,
+		Needs: "arms, a floor; a release ahead of a batch, which then asks for it, and a replay",
 	}, {
 		// A curator is made anew for a release, with another key of its noise.
 		Name: "noise drawn again", File: "play/arms.go",
