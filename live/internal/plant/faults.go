@@ -24,12 +24,14 @@ func Faults() []Fault {
 				text.Plays[i].Held, q.Asked = true, 0`,
 		Needs: "arms, a floor; a release ahead of a batch, and more decisions of its arm that have settled",
 	}, {
-		// The batch is closed, and the policy is not given what was held for it.
-		Name: "what is held forgotten", File: "play/arms.go",
+		// The policy is given another number than everybody was shown: another noise of what was held.
+		Name: "what is held drawn again", File: "play/arms.go",
 		Was: `l.driver.Released = got
 	}`,
 		Is: `if l.driver.Released = got; PLANTED && as.Plays[0].Held {
-			l.driver.Released = privacy.Released{}
+			v := privacy.Values{N: []int{got.N(0)}, Sum: []float64{got.Sum(0) + 2*privacy.ScaleOf(l.policy.Mechanism())},
+				Tail: got.Tail()}
+			l.driver.Released, err = privacy.NewLedger().Release(0, l.policy.Mechanism(), &v)
 		}
 	}`,
 		Needs: "arms, a floor; a release ahead of a batch, which then asks for it, and a replay",
