@@ -70,32 +70,35 @@ func stopped(of func() traffic) func() traffic {
 // if they are not.
 func early(l *Live, now int64) int64 {
 	at := now
-	full := func(q *Queue, k int, ok bool) {
-		settles := int64(0)
-		for _, s := range q.Segments[:k] {
-			settles = max(settles, s.Settles)
-			ok = ok && s.Came.Len() == min(s.End, q.Issued)-s.Start
+	full := func(rows map[int]int) { // so many segments of these arms
+		settles := now
+		for a, k := range rows {
+			q := &l.s.Arms[a]
+			for _, s := range q.Segments[:k] {
+				if settles = max(settles, s.Settles); s.Came.Len() < min(s.End, q.Issued)-s.Start {
+					return
+				}
+			}
 		}
-		if ok {
-			at = max(at, settles)
-		}
+		at = max(at, settles)
 	}
-	_, batch := l.due(now)
+	batch, rest := map[int]int{}, map[int]int{}
+	for _, p := range l.side.out() {
+		batch[p.Arm], _, _ = l.s.Arms[p.Arm].enough(l.s.Arms[p.Arm].Asked)
+	}
 	for a := range l.s.Arms {
 		q := &l.s.Arms[a]
+		rest[a] = len(q.Segments)
 		if n := l.want(a, q.Head, l.s.Batch); n > 0 && !l.ending {
-			k, _, ok := q.enough(n)
-			full(q, k, ok)
-		}
-		if l.ending && !batch {
-			full(q, len(q.Segments), true)
+			if k, _, ok := q.enough(n); ok {
+				full(map[int]int{a: k})
+			}
 		}
 	}
-	for _, p := range l.side.out() {
-		q := &l.s.Arms[p.Arm]
-		if k, _, ok := q.enough(q.Asked); !l.ending || batch {
-			full(q, k, ok)
-		}
+	if _, ok := l.due(now); ok {
+		full(batch)
+	} else if l.ending {
+		full(rest)
 	}
 	return at
 }
