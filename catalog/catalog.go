@@ -31,6 +31,8 @@ type Setting struct {
 	Unclipped bool
 	// Coins are for policies that randomise their choices. Others need none.
 	Coins policy.Coins
+	// Shares are those of the arms, for a policy that keeps them; nil is even ones.
+	Shares []float64
 }
 
 // The kinds of bandit that policies are for: values of Entry.Bandit.

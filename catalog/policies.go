@@ -425,6 +425,30 @@ func policies() []Entry {
 			},
 		},
 		{
+			Name: "split", Title: "A/B test in joint batches", Private: true,
+			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
+			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
+				"the budget is, rewards in range",
+			Regret:   "T Σ q_a Δ_a, where q_a are the shares: they stay what they are (policy.Split)",
+			Gathered: Verdict{Proved: "it plays its shares whatever is released, so that any noise will do"},
+			Source:   "ours: fixed shares, and batches for a verdict that may be looked at always (policy.Split)",
+			Params: []Param{
+				{Name: "effect", Doc: "difference of means that batches are planned for, of rewards mapped to " +
+					"[0,1]; live it is a key of the experiment", Default: math.NaN(), DefaultDoc: "none",
+					Lo: 0, Hi: 1, HiIn: true, Proof: always("policy.Split")},
+				{Name: "rate", Doc: "guess of the mean of rewards that are 0 or 1, which batches are planned " +
+					"from, mapped to [0,1]; live it is a key of the experiment", Default: math.NaN(),
+					DefaultDoc: "none: the largest variance there is", Lo: 0, Hi: 1, Proof: always("policy.Split")},
+			},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				shares := s.Shares
+				if shares == nil {
+					shares = slices.Repeat([]float64{1 / float64(max(1, s.Arms))}, s.Arms)
+				}
+				return built(policy.NewSplit(shares, s.Budget, p.or("effect", 0), p.or("rate", 0)))
+			},
+		},
+		{
 			Name: "ucb", Title: "UCB", Anytime: true, Guarantee: noGuarantee,
 			Regret: "lim Reg_T/log T ≤ Σ 2/Δ_a [Azize 2024, Theorem 2.24]",
 			Source: "[Azize 2024, (2.12)], f(t) = 1 + t log²t",

@@ -208,6 +208,10 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 	if err != nil {
 		return err
 	}
+	queue, err := x.Queue()
+	if err != nil {
+		return err
+	}
 	first, proposed := x.FirstBatch()
 	if proposed {
 		out.First = &firstJSON{first.Param, first.Is, first.Proposed}
@@ -216,10 +220,8 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 		return printJSON(s, out)
 	}
 	_, err = fmt.Fprintf(s.out, "%s: a live experiment of %d arms\n  guarantee: %s\n  price: %s, %s of %s "+
-		"to a %s\n  queue: %s gets %s what it asks for, the oldest decisions first\n", x.Name, len(x.Arms),
-		out.Guarantee, out.Budget, words.Several(out.Assignments, "assignment"), out.Each,
-		out.Unit, out.Policy,
-		out.Take)
+		"to a %s\n  queue: %s\n", x.Name, len(x.Arms), out.Guarantee, out.Budget,
+		words.Several(out.Assignments, "assignment"), out.Each, out.Unit, queue)
 	if err == nil && proposed {
 		_, err = fmt.Fprintf(s.out, "  first batch: %d decisions of an arm come while one waits "+
 			"for its window, "+

@@ -17,15 +17,19 @@ const (
 	// Exactly takes the n oldest: for policies whose proofs, or whose schedules, fix where the
 	// batches of an arm end.
 	Exactly
+	// Jointly takes what a row of decisions of all arms has of each, see Joint: n in expectation.
+	Jointly
 )
 
-// String is "at least" or "exactly".
+// String is "at least", "exactly" or "jointly".
 func (t Take) String() string {
 	switch t {
 	case AtLeast:
 		return "at least"
 	case Exactly:
 		return "exactly"
+	case Jointly:
+		return "jointly"
 	}
 	return fmt.Sprintf("take %d", int(t))
 }
@@ -76,23 +80,27 @@ func Admit(p policy.Policy) (Take, error) {
 		return 0, fmt.Errorf("play: %T cannot be played live: it starts afresh and forgets "+
 			"decisions whose rewards are still to come", p)
 	}
+	if _, ok := p.(Joint); ok {
+		return Jointly, nil
+	}
 	if _, ok := p.(Exact); ok {
 		return Exactly, nil
 	}
 	if bearsMore(p) {
 		return AtLeast, nil
 	}
-	return 0, fmt.Errorf("play: %T is not admitted to live use, must say where its batches end (Exact), "+
-		"or that they may bring more than it asked for (Flexible)", p)
+	return 0, fmt.Errorf("play: %T is not admitted to live use, must say where its batches end (Exact, "+
+		"Joint), or that they may bring more than it asked for (Flexible)", p)
 }
 
 // AdmitAtLeast is Admit for a play in which what a batch has may turn out not to count: it says
 // whether the policy bears that batches bring more than it asked for.
 func AdmitAtLeast(p policy.Policy) error {
-	if _, err := Admit(p); err != nil {
+	take, err := Admit(p)
+	if err != nil {
 		return err
 	}
-	if !bearsMore(p) {
+	if take != Jointly && !bearsMore(p) {
 		return fmt.Errorf("play: %T takes exactly what it asks for, and cannot do without a decision "+
 			"that was made", p)
 	}

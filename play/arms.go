@@ -46,7 +46,13 @@ func (l arms) admit() (err error) {
 		return fmt.Errorf("play: take is %v, must be at least for %T, which does not say "+
 			"where its batches end", cfg.Take, cfg.Policy)
 	case !bearsMore(cfg.Policy):
-		return fmt.Errorf("play: take is at least, must be exactly for %T", cfg.Policy)
+		return fmt.Errorf("play: take is at least, must be %v for %T", admitted, cfg.Policy)
+	}
+	if joint, ok := cfg.Policy.(Joint); ok && cfg.Take == Jointly {
+		if l.rows, err = newRows(joint, cfg.Arms); err != nil {
+			return err
+		}
+		cfg.Cut = 0
 	}
 	l.end = func(int, int) int { return 0 } // known of no segment
 	if cfg.Take == Exactly {
@@ -111,6 +117,11 @@ func (l arms) resume(p *past) error {
 				return fmt.Errorf("play: %w: a segment of arm %d ends at %d, and the policy "+
 					"says at %d", ErrState, a, g.End, end)
 			}
+		}
+	}
+	if l.rows != nil {
+		if err := l.rows.resume(l.s.Arms); err != nil {
+			return fmt.Errorf("play: %w: %w", ErrState, err)
 		}
 	}
 	b := p.batch()
@@ -257,8 +268,13 @@ func (l arms) canPlay(b *policy.Batch) error {
 			return fmt.Errorf("it has arm %d: %w: %w", p.Arm, ErrOff, ErrBatch)
 		case seen[p.Arm]:
 			return fmt.Errorf("it has arm %d twice: %w", p.Arm, ErrBatch)
+		case l.rows != nil && !p.Release:
+			return fmt.Errorf("it is joint, and does not release arm %d: %w", p.Arm, ErrBatch)
 		}
 		seen[p.Arm] = true
+	}
+	if l.rows != nil && len(b.Plays) < len(seen) {
+		return fmt.Errorf("it is joint, and has %d arms of %d: %w", len(b.Plays), len(seen), ErrBatch)
 	}
 	return nil
 }
@@ -267,7 +283,7 @@ func (l arms) canPlay(b *policy.Batch) error {
 func (l arms) open(plays []policy.Play) error {
 	for _, p := range plays {
 		q := &l.s.Arms[p.Arm]
-		q.ask(p.Rounds, p.Release)
+		q.ask(p.Rounds, p.Release && l.rows == nil)
 		said, head, held := q.Asked, q.Head-q.ahead, l.ahead[p.Arm]
 		if end := l.end(p.Arm, head); end != 0 {
 			said = end - head
@@ -287,6 +303,9 @@ func (l arms) open(plays []policy.Play) error {
 // goOn plays the batch of the state.
 func (l arms) goOn() {
 	l.plan = l.s.Batch
+	if l.rows != nil {
+		l.rows.out = l.rows.after(released(l.s.Arms))
+	}
 	l.before, l.offers = l.before[:0], make([]int, len(l.plan))
 	clear(l.releases)
 	for _, p := range l.plan {
@@ -317,21 +336,30 @@ func (l arms) add(p *past, in line) error {
 	}
 	b := p.batch()
 	switch only := len(in.Plays) == 0 && len(in.Ahead) > 0; {
-	case b == nil, b.Ask, b.Fresh, !only && !slices.Equal(b.Plays, in.plays()):
+	case b == nil, b.Ask, b.Fresh, !only && !slices.EqualFunc(b.Plays, in.plays(), l.isPlay):
 		return fmt.Errorf("%w: the policy does not ask for this batch", ErrState)
 	}
-	rows, err := l.rows(p, in)
+	rows, err := l.released(p, in)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	released, err := l.addRelease(p, armsIn(rows), in)
+	if err == nil && l.rows != nil {
+		if err = p.row(in, released); err != nil {
+			err = fmt.Errorf("%w: %w", ErrState, err)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	for i, r := range rows {
-		if n := released.N(i); p.rewards != nil && (n < r.asked || l.cfg.Take == Exactly && n > r.asked) {
+		least := r.asked
+		if l.rows != nil {
+			least = 1
+		}
+		if n := released.N(i); p.rewards != nil && (n < least || l.cfg.Take == Exactly && n > r.asked) {
 			return fmt.Errorf("%w: it releases %d rewards of arm %d, must be %v %d", ErrState, n, r.arm, l.cfg.Take,
-				r.asked)
+				least)
 		}
 		p.heads[r.arm] = plus(p.heads[r.arm], plus(released.N(i), r.at.Gone))
 	}
@@ -350,12 +378,12 @@ func (l arms) add(p *past, in line) error {
 	return nil
 }
 
-// rows are what a line releases, of the batch and ahead.
-func (l arms) rows(p *past, in line) (rows []row, err error) {
+// released are the rows that a line releases, of the batch and ahead.
+func (l arms) released(p *past, in line) (rows []row, err error) {
 	for i := range in.Plays {
 		at := &in.Plays[i]
 		a := at.Arm
-		if err := l.isRow(p, at, at.Release && !at.Held); err != nil {
+		if err := l.isRow(p, at, at.Release && !at.Held || l.rows != nil); err != nil {
 			return nil, err
 		}
 		p.asked[a] = plus(p.asked[a], at.Rounds)

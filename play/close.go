@@ -41,7 +41,7 @@ func (l *Live) due(now int64) (at int64, ok bool) {
 	at = -maxTime
 	for _, p := range batch {
 		q := &l.s.Arms[p.Arm]
-		switch _, settles, ok := q.enough(q.Asked); {
+		switch _, settles, ok := l.enough(q); {
 		case !p.Release && q.Issued < q.target():
 			return 0, false
 		case !p.Release:
@@ -54,6 +54,14 @@ func (l *Live) due(now int64) (at int64, ok bool) {
 		}
 	}
 	return at, true
+}
+
+// enough is what the batch that is out takes of a queue, see Queue.enough.
+func (l *Live) enough(q *Queue) (k int, settles int64, ok bool) {
+	if l.rows != nil {
+		return l.rows.enough(q)
+	}
+	return q.enough(q.Asked)
 }
 
 // A Taken is a row of decisions that went into a release.
@@ -72,8 +80,9 @@ func (l *Live) Slots(now int64) (rows []Taken, ok bool) {
 	for _, p := range l.side.out() {
 		if p.Release {
 			q := &l.s.Arms[p.Arm]
-			k, _, _ := q.enough(q.Asked)
-			rows = append(rows, Taken{p.Arm, q.Head, q.Segments[k-1].End})
+			if k, _, _ := l.enough(q); k > 0 {
+				rows = append(rows, Taken{p.Arm, q.Head, q.Segments[k-1].End})
+			}
 		}
 	}
 	return rows, true
@@ -192,7 +201,7 @@ func (l *Live) close(due bool, early []row) (*Commit, error) {
 		text = l.side.head()
 		for i, p := range l.side.out() {
 			q := &l.s.Arms[p.Arm]
-			switch k, _, _ := q.enough(q.Asked); {
+			switch k, _, _ := l.enough(q); {
 			case !p.Release:
 			case q.ahead > 0:
 				text.Plays[i].Held, q.Asked = true, 0
@@ -210,19 +219,26 @@ func (l *Live) close(due bool, early []row) (*Commit, error) {
 		r.at = &text.Ahead[i]
 		rows = append(rows, r)
 	}
-	for i, r := range rows {
+	all := rows
+	rows = rows[:0]
+	for i, r := range all {
 		q := &l.s.Arms[r.arm]
 		asked := q.Asked
-		_, gone, err := l.pull(c, r.arm, r.segments)
+		n, gone, err := l.pull(c, r.arm, r.segments)
 		if err != nil {
 			return nil, err
 		}
 		if gone > 0 {
 			r.at.Gone = gone
 		}
-		if i >= len(rows)-len(early) { // what was asked for is still to be had
+		if i >= len(all)-len(early) { // what was asked for is still to be had
 			q.Asked = asked
 		}
+		if n == 0 && l.rows != nil { // of a joint batch, nothing empty is released
+			r.at.Release = false
+			continue
+		}
+		rows = append(rows, r)
 	}
 	l.line.Reset()
 	if err := l.side.release(rows, text); err != nil {
@@ -246,7 +262,9 @@ func (l *Live) pull(c *Commit, arm, k int) (n, gone int, err error) {
 	q := &l.s.Arms[arm]
 	start := q.Head
 	n, sums := q.take(k, l.missing)
-	c.Taken = append(c.Taken, Taken{arm, start, q.Head})
+	if q.Head > start {
+		c.Taken = append(c.Taken, Taken{arm, start, q.Head})
+	}
 	if gone = q.Head - start - n; n == 0 {
 		return n, gone, nil
 	}

@@ -20,6 +20,8 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 	}
 	dropper, ok := l.cfg.Policy.(Dropper)
 	switch {
+	case l.rows != nil:
+		return nil, fmt.Errorf("play: no arm can be taken off: the shares of %T never change", l.policy)
 	case arm < 0 || arm >= len(l.s.Arms):
 		return nil, fmt.Errorf("play: arm is %d, must be from 0 to %d", arm, len(l.s.Arms)-1)
 	case l.s.Arms[arm].Off:
@@ -78,7 +80,7 @@ func (l *Live) SetWindow(window, cut int64) error {
 	if err := checkWindow(window, cut); err != nil {
 		return err
 	}
-	if l.cfg.Window = window; l.cfg.Contexts == nil {
+	if l.cfg.Window = window; l.cfg.Contexts == nil && l.rows == nil {
 		l.cfg.Cut = orSixteenth(cut, window)
 	}
 	return nil

@@ -100,8 +100,8 @@ type Config struct {
 	// counts of releases tell whether rewards came, and when a batch closes depends on it too: only
 	// for reporters who promise to report every outcome. The policy must take at least, not exactly.
 	Drop bool
-	// Cut is how long the clock leaves a segment open, 0 for a sixteenth of the window. With contexts
-	// the policy ends segments, and the clock none.
+	// Cut is how long the clock leaves a segment open, 0 for a sixteenth of the window. With contexts,
+	// and in joint batches, the clock ends none.
 	Cut  int64
 	Take Take // 0: as the policy is admitted, see Admit; with contexts it is Exactly
 	// Ledger are the options of the ledger that New or Restore makes: a cap, and what it covers.
@@ -129,7 +129,7 @@ type Decision struct {
 // A Live plays a policy on units who come one by one and whose rewards come when they will:
 //
 //   - Decide gives a unit a ticket, and an arm: that of Arm, or a uniform one where a floor of
-//     traffic says so. With contexts it is a vector, that of Best or another one. Not to call it is to
+//     traffic says so, or one that was drawn by Shares. With contexts it is a vector, that of Best or another one. Not to call it is to
 //     pause; windows go on.
 //     Where a decision only counts once somebody meets it, Offer gives the arm, and DecideUntil counts.
 //   - Settle takes a ticket's reward, once. A deadline that passes without one is the default.
@@ -170,6 +170,7 @@ type Live struct {
 	// ask for, of what was released
 	ahead [][]privacy.Released
 	ends  []int
+	rows  *rows // of a Joint policy, or nil
 	// what is played: the batch, also once it has closed, until there is another
 	plan     []policy.Play
 	before   []int  // of each play, what was asked of its arm before
@@ -286,6 +287,9 @@ func (l *Live) terms() Terms {
 	if l.cfg.Contexts != nil {
 		t.Dim = l.cfg.Contexts.Dim()
 	}
+	if l.rows != nil {
+		t.Joint = l.rows.terms()
+	}
 	return t
 }
 
@@ -334,6 +338,9 @@ func (l *Live) DecideUntil(d Decision, now, deadline int64) (Ticket, error) {
 	q := &l.s.Arms[arm]
 	if l.vectors != nil {
 		return l.vectors.decide(q, d, deadline)
+	}
+	if l.rows != nil {
+		return Ticket{arm, l.rows.decide(l.s.Arms, arm, deadline), deadline, l.cfg.Epoch}, nil
 	}
 	target := 0
 	if l.releases[arm] {

@@ -35,7 +35,7 @@ type Run struct {
 type Segment struct {
 	Start   int     // the number of its first decision
 	End     int     // the number after its last; 0: not fixed yet
-	Cut     int64   // when the clock fixes the end
+	Cut     int64   // when the clock fixes the end; in joint batches, after how many decisions of all arms
 	Settles int64   // when the windows of all its decisions so far have passed
 	Sum     int64   // of the rewards that came, in steps of release.ExactStep
 	More    []int64 // the same of each metric, or see Live.Segment; nil if no reward came
@@ -216,7 +216,7 @@ func (q *Queue) take(k int, missing []int64) (n int, sums []int64) {
 	sums = make([]int64, len(missing))
 	for i := range q.Segments[:k] {
 		s := &q.Segments[i]
-		size, absent := min(s.End, q.Issued)-s.Start, 0
+		size, absent := min(s.until(), q.Issued)-s.Start, 0
 		head, n = head+size, n+size-s.lost
 		if !s.lapsed {
 			absent = size - s.Came.Len() - s.lost + s.Came.common(s.Gone)

@@ -21,7 +21,7 @@ import (
 func (l *Live) Finish() {
 	l.ending = true
 	for a := range l.s.Arms {
-		if q := &l.s.Arms[a]; l.vectors == nil && len(q.Segments) > 0 && q.last().End == 0 {
+		if q := &l.s.Arms[a]; l.vectors == nil && l.rows == nil && len(q.Segments) > 0 && q.last().End == 0 {
 			q.last().End = q.Issued
 		}
 	}

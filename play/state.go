@@ -32,6 +32,7 @@ type Terms struct {
 	Drop            bool
 	Dim, Horizon    int    // with contexts
 	Sums            string // what the metrics or rules are, a line each
+	Joint           string `json:",omitempty"` // shares of arms, and where the first joint batches end
 }
 
 // State is a copy of the state as it is now: decisions that were made since it was last
@@ -67,7 +68,7 @@ func (s *State) validate(signed int) error {
 	if s.Drop && s.Take == Exactly {
 		return errors.New("what does not come is dropped, and it takes exactly what is asked for")
 	}
-	if s.Lines < 0 || len(s.Arms) < 1 || len(s.Arms) > maxArms || s.Take != AtLeast && s.Take != Exactly {
+	if s.Lines < 0 || len(s.Arms) < 1 || len(s.Arms) > maxArms || s.Take < AtLeast || s.Take > Jointly {
 		return fmt.Errorf("%d lines, %d arms or take %d", s.Lines, len(s.Arms), int(s.Take))
 	}
 	for a := range s.Arms {

@@ -83,23 +83,11 @@ func NewBatchSE(arms int, budget privacy.Budget, p, eta float64) (*BatchSE, erro
 	if err := checkRatio("eta", eta); err != nil {
 		return fail(err)
 	}
-	e := &BatchSE{eta: eta, p: p, elimination: newElimination(arms)}
-	switch b := budget.(type) {
-	case nil, privacy.None:
-		e.mechanism = privacy.Laplace{} // no noise: the same policy otherwise
-	case privacy.Pure:
-		if err := b.Validate(); err != nil {
-			return fail(err)
-		}
-		e.mechanism = privacy.Laplace{Scale: 1 / b.Epsilon}
-	default:
-		sigma, err := privacy.GaussianSigma(budget)
-		if err != nil {
-			return fail(err)
-		}
-		e.mechanism = privacy.Gaussian{Sigma: sigma}
+	mechanism, err := oneShot(budget)
+	if err != nil {
+		return fail(err)
 	}
-	return e, nil
+	return &BatchSE{eta: eta, p: p, mechanism: mechanism, elimination: newElimination(arms)}, nil
 }
 
 // SetPrinted has it use a radius that is printed. Call it before the first Next. Fields must be

@@ -57,6 +57,11 @@ type Experiment struct {
 	// it: it is what a first batch is proposed from.
 	Traffic float64
 	Floor   float64 // γ, in [0,1): the share of decisions whose arm is uniform
+	// Shares of an A/B test (policy split) are those of the arms by their names, nil for even ones.
+	// Effect is the smallest difference that matters, and Rate about what a reward is on average, both
+	// in the units of rewards and 0 if nobody says: its batches are planned from them.
+	Shares       map[string]float64
+	Effect, Rate float64
 	// Free: a unit that asks again is assigned anew, and a decision may name no unit: then the
 	// caller sees to it that no unit has more than its assignments. Otherwise assignments are
 	// sticky: who asks again is answered the same.
@@ -310,6 +315,9 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 			"the https address that is told when it has stopped; it is as public as the rest"),
 	}
 	keys = append(keys, gatheringKeys()...)
+	if bandit == catalog.BanditArms {
+		keys = slices.Insert(keys, 4, splitKeys()...)
+	}
 	if bandit == catalog.BanditContextual {
 		for i, k := range keys { // what Check refuses is not in the normal form
 			switch k.Name {
@@ -580,6 +588,9 @@ func (l *Experiment) Check() error {
 	if err := l.checkArms(); err != nil {
 		return err
 	}
+	if err := l.checkSplit(); err != nil {
+		return err
+	}
 	if err := l.checkMetrics(); err != nil {
 		return err
 	}
@@ -627,9 +638,11 @@ func (l *Experiment) Take() (play.Take, error) {
 		if err := play.AdmitAtLeast(p); err != nil {
 			return 0, l.src.Wrap(field, err)
 		}
-		take = play.AtLeast
+		if take == play.Exactly {
+			take = play.AtLeast
+		}
 	}
-	return take, nil
+	return take, l.checkJoint(take)
 }
 
 // maxAddress is the longest address of a webhook or a helper, in bytes.
@@ -805,20 +818,21 @@ func (l *Experiment) Total() privacy.Budget {
 
 // shortly is a sum of decimals without what rounding has added to it; ledgers allow for more.
 func shortly(b privacy.Budget) privacy.Budget {
-	round := func(x float64) float64 {
-		y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
-		if err != nil {
-			return x
-		}
-		return y
-	}
 	switch b := b.(type) {
 	case privacy.Pure:
-		return privacy.Pure{Epsilon: round(b.Epsilon)}
+		return privacy.Pure{Epsilon: shortFloat(b.Epsilon)}
 	case privacy.ZCDP:
-		return privacy.ZCDP{Rho: round(b.Rho)}
+		return privacy.ZCDP{Rho: shortFloat(b.Rho)}
 	}
 	return b
+}
+
+func shortFloat(x float64) float64 {
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
+	if err != nil {
+		return x
+	}
+	return y
 }
 
 // Range is the declared range of rewards.
@@ -1009,7 +1023,7 @@ func (l *Experiment) PolicyAt(each privacy.Budget, coins policy.Coins) (policy.P
 				entry.Name)
 		}
 		p, err = entry.New(catalog.Setting{Arms: len(l.Arms), Horizon: int(l.Horizon), Budget: each,
-			Coins: coins}, params)
+			Coins: coins, Shares: l.sharesOf()}, l.planned(params))
 	}
 	if err != nil {
 		return nil, l.src.Wrap("policy", err)

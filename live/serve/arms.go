@@ -144,6 +144,9 @@ func (x *served) assign(t tag, before assignment, now int64) (Decision, error) {
 		}
 	}
 	arm, propensity := x.floored(greedy, len(x.board.queues), on, x.gone)
+	if shares := x.play.Shares(); shares != nil {
+		arm, propensity = byShares(shares, x.coins)
+	}
 	u := assignment{propensity: propensity, epoch: x.at, used: before.used, arm: uint16(arm)}
 	if err := x.issue(&u, &play.Decision{Arm: arm}, now, within); err != nil {
 		return Decision{}, err
@@ -166,10 +169,17 @@ func (x *served) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
 	out := Ranking{Event: ask.Event, Action: d.Name, Propensity: d.Propensity, Expires: d.Expires,
 		ActivateBy: d.ActivateBy, Reason: d.Reason}
 	rest := rounded((1 - d.Propensity) / float64(max(1, len(ask.Actions)-1)))
+	var shares []float64
+	if d.Reason == Split && x.play != nil {
+		shares = x.play.Shares()
+	}
 	for _, a := range ask.Actions {
 		p := rest
-		if a.ID == d.Name {
+		switch {
+		case a.ID == d.Name:
 			p = d.Propensity
+		case shares != nil:
+			p = shares[x.armOf(a.ID)]
 		}
 		out.Ranked = append(out.Ranked, Ranked{a.ID, p})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/sotto-dp/sotto/feature"
@@ -209,6 +210,16 @@ func (x *served) floored(greedy, n, on int, gone func(choice int) bool) (given i
 		return given, most
 	}
 	return given, share
+}
+
+// byShares is an arm that is drawn with the shares of all, and its own.
+func byShares(shares []float64, coins *rand.Rand) (arm int, share float64) {
+	at := coins.Float64()
+	for arm < len(shares)-1 && at >= shares[arm] {
+		at -= shares[arm]
+		arm++
+	}
+	return arm, shares[arm]
 }
 
 // propensities are those of what the policy plays and of each other of n arms or actions, with a floor.

@@ -313,11 +313,9 @@ func promiseOf(x *decl.Experiment) (*Promise, error) {
 			"release while rewards are awaited", mapper.Dim(), mapper.Norm())
 		return out, nil
 	}
-	take, err := x.Take()
-	if err != nil {
+	if out.Queue, err = x.Queue(); err != nil {
 		return nil, err
 	}
-	out.Queue = fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", x.Policy.Policy, take)
 	if pure, ok := x.Total().(privacy.Pure); ok && pure.Epsilon < 0.01 {
 		out.Extreme = fmt.Sprintf("At ε = %v noise covers what there is to be learned for long: "+
 			"sotto plan live says how long", pure.Epsilon)

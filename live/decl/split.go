@@ -1,0 +1,199 @@
+package decl
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
+)
+
+// An A/B test: fixed shares, released in joint batches, on a schedule that an effect plans.
+
+// splitPolicy is the policy that effect and rate are for.
+const splitPolicy = "split"
+
+// splitKeys are the keys of an A/B test.
+func splitKeys() []keyed.Key[Experiment] {
+	return []keyed.Key[Experiment]{
+		keyed.Of("shares", shares(), func(l *Experiment) *map[string]float64 { return &l.Shares },
+			"of policy split: the share of decisions of each arm, by its name; even if they are not given"),
+		keyed.Of("effect", keyed.Positive(keyed.Object{"exclusiveMinimum": 0}),
+			func(l *Experiment) *float64 { return &l.Effect },
+			"of policy split: the smallest difference between arms that matters, in the units of the reward, "+
+				"which its batches are planned for"),
+		keyed.Of("rate", keyed.Positive(keyed.Object{}), func(l *Experiment) *float64 { return &l.Rate },
+			"of policy split: about what a reward is on average, a guess that its batches are planned from"),
+	}
+}
+
+// shares is the form of the shares of arms.
+func shares() keyed.Form[map[string]float64] {
+	return keyed.Form[map[string]float64]{
+		Schema: func() keyed.Object {
+			return keyed.Object{"type": "object", "minProperties": 2, "maxProperties": maxArms,
+				"additionalProperties": keyed.Object{"type": "number", "minimum": policy.MinShare,
+					"exclusiveMaximum": 1}}
+		},
+		Read: func(d *keyed.Decoder, n ast.Node, at string, to *map[string]float64) error {
+			values, err := d.Mapping(n, at)
+			*to = map[string]float64{}
+			for _, kv := range values {
+				if err == nil {
+					var x float64
+					name := kv.Key.GetToken().Value
+					err = d.Float(kv.Value, keyed.Join(at, name), &x)
+					(*to)[name] = x
+				}
+			}
+			return err
+		},
+		Write: func(of map[string]float64) (any, error) {
+			var out []keyed.Field
+			for _, name := range slices.Sorted(maps.Keys(of)) {
+				out = append(out, keyed.FieldOf(name, of[name]))
+			}
+			return out, nil
+		},
+	}
+}
+
+// checkSplit says what is wrong with shares, effect and rate.
+func (l *Experiment) checkSplit() error {
+	split := l.Bandit() == catalog.BanditArms && l.Policy.Policy == splitPolicy
+	lo, hi := l.Range()
+	for _, key := range []struct {
+		name    string
+		is      float64
+		ok      bool
+		allowed string
+	}{
+		{"effect", l.Effect, l.Effect > 0 && l.Effect <= hi-lo,
+			fmt.Sprintf("above 0 and at most %v, the width of the range of rewards", hi-lo)},
+		{"rate", l.Rate, l.Rate > lo && l.Rate < hi,
+			fmt.Sprintf("above %v and below %v, the range of rewards", lo, hi)},
+	} {
+		_, param := l.Policy.Params[key.name]
+		switch {
+		case key.is != 0 && !split:
+			return l.fail(key.name, "is given, and the policy is %s: it is for policy %s", l.Policy.Policy,
+				splitPolicy)
+		case key.is != 0 && !key.ok:
+			return l.fail(key.name, "is %v, must be %s", key.is, key.allowed)
+		case param && split:
+			return l.fail("policy."+key.name, "is given, must be a key of the experiment, beside policy, in the "+
+				"units of the reward")
+		}
+	}
+	return l.checkShares()
+}
+
+// checkShares says what is wrong with the shares alone, and which would do.
+func (l *Experiment) checkShares() error {
+	if l.Shares == nil {
+		return nil
+	}
+	of := map[string]bool{}
+	for _, a := range l.Arms {
+		of[a.Name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Shares)) {
+		if !of[name] {
+			return l.fail("shares", "name %q, which is no arm", keyed.Clip(name))
+		}
+		if q := l.Shares[name]; !(q >= policy.MinShare && q < 1) {
+			return l.fail(keyed.Join("shares", name), "is %v, must be from %v to below 1", q, policy.MinShare)
+		}
+	}
+	var sum float64
+	missing, largest := "", l.Arms[0].Name
+	for _, a := range l.Arms {
+		q, there := l.Shares[a.Name]
+		if sum += q; !there {
+			missing = a.Name
+		}
+		if q > l.Shares[largest] {
+			largest = a.Name
+		}
+	}
+	change, to := largest, shortFloat(1-sum+l.Shares[largest])
+	if missing != "" {
+		change, to = missing, shortFloat(1-sum)
+	}
+	do := fmt.Sprintf("with %q at %v they would", change, to)
+	if n := len(l.Arms) - len(l.Shares); n > 1 || !(to >= policy.MinShare && to < 1) {
+		do = fmt.Sprintf("%v each would, as without shares", shortFloat(1/float64(len(l.Arms))))
+	}
+	switch {
+	case missing != "":
+		return l.fail("shares", "have none of %q, must name each arm and add to 1: %s", missing, do)
+	case sum < 1-1e-9 || sum > 1+1e-9:
+		return l.fail("shares", "add to %v, must add to 1: %s", shortFloat(sum), do)
+	}
+	return nil
+}
+
+// sharesOf are the declared shares in the order of the arms, nil if there are none.
+func (l *Experiment) sharesOf() (out []float64) {
+	if l.Shares == nil {
+		return nil
+	}
+	for _, a := range l.Arms {
+		out = append(out, l.Shares[a.Name])
+	}
+	return out
+}
+
+// planned are the parameters of the policy with those that are declared in the units of rewards.
+func (l *Experiment) planned(params catalog.Params) catalog.Params {
+	if l.Policy.Policy != splitPolicy {
+		return params
+	}
+	lo, hi := l.Range()
+	if l.Effect != 0 {
+		params["effect"] = l.Effect / (hi - lo)
+	}
+	if l.Rate != 0 {
+		params["rate"] = (l.Rate - lo) / (hi - lo)
+	}
+	return params
+}
+
+// checkJoint says what does not go with how the policy takes decisions.
+func (l *Experiment) checkJoint(take play.Take) error {
+	switch {
+	case take != play.Jointly && l.Shares != nil:
+		return l.fail("shares", "are given, and the policy is %s: they are for policy %s", l.Policy.Policy,
+			splitPolicy)
+	case take == play.Jointly && l.Floor != 0:
+		return l.fail("floor", "is %v, must be 0 or not given with policy %s: each arm keeps its share of all "+
+			"decisions", l.Floor, l.Policy.Policy)
+	}
+	return nil
+}
+
+// Queue says in a sentence what is done with decisions whose rewards are late, of an experiment with
+// arms that passes Check.
+func (l *Experiment) Queue() (string, error) {
+	p, err := l.NewPolicy(ZeroCoins{})
+	if err != nil {
+		return "", err
+	}
+	if joint, ok := p.(play.Joint); ok {
+		var of []string
+		for i, q := range joint.Shares() {
+			of = append(of, fmt.Sprintf("%s %v", l.Arms[i].Name, shortFloat(q)))
+		}
+		return fmt.Sprintf("%s draws the arm of each decision (%s) and releases all arms together, the first "+
+			"time when the windows of %d decisions have passed", l.Policy.Policy, strings.Join(of, ", "),
+			joint.JointEnd(0)), nil
+	}
+	take, err := l.Take()
+	return fmt.Sprintf("%s gets %s what it asks for, the oldest decisions first", l.Policy.Policy, take), err
+}
