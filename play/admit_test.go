@@ -33,7 +33,7 @@ func TestAdmit(t *testing.T) {
 	}
 	half.PrintedHalf()
 	for want, p := range map[string]policy.Policy{
-		"exactly": dptt, "at least": dpse, "without noise": se, "*policy.AdaPKLUCB cannot be " +
+		"exactly": dptt, "jointly": &jointly{}, "at least": dpse, "without noise": se, "*policy.AdaPKLUCB cannot be " +
 			"played live: it starts afresh": half,
 		"no mechanism": &script{}, "mechanism, tree": &script{m: privacy.Tree{Scale: 1, Horizon: 8}},
 		"sparse":                       &script{m: privacy.Sparse{}},

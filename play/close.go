@@ -35,7 +35,7 @@ func (l *Live) due(now int64) (at int64, ok bool) {
 			q.tick(now)
 		}
 		if l.cfg.Drop {
-			q.lapse(now)
+			q.lapse(now, false)
 		}
 	}
 	at = -maxTime

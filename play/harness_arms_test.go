@@ -64,6 +64,28 @@ func (p watchedExact) BearsMore() bool                       { return p.watched.
 func (p watchedExact) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
 func (p watchedExact) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
 
+// watchedJoint is one that learns by joint batches.
+type watchedJoint struct {
+	*watched
+	Joint
+}
+
+func (p watchedJoint) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
+func (p watchedJoint) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
+
+// jointly is a policy of three arms whose rows have from 1 to 5 decisions: many have none of an arm.
+type jointly struct{ batch policy.Batch }
+
+func (p *jointly) Mechanism() privacy.Mechanism { return privacy.Laplace{Scale: 1} }
+func (p *jointly) Shares() []float64            { return []float64{0.6, 0.3, 0.1} }
+func (p *jointly) JointEnd(n int) int           { return n + 1 + n%7%5 }
+
+func (p *jointly) Next(privacy.Released) *policy.Batch {
+	p.batch.Plays = []policy.Play{{Arm: 0, Rounds: 6, Release: true}, {Arm: 1, Rounds: 3, Release: true},
+		{Arm: 2, Rounds: 1, Release: true}}
+	return &p.batch
+}
+
 // metricHigh is the end of the range of a house's metric, which tells its curator from that of rewards.
 const metricHigh = 3
 
@@ -93,6 +115,9 @@ func (g *armsGame) start(h *house, cfg *Config) {
 	if x, ok := w.Policy.(Exact); ok {
 		cfg.Policy = watchedExact{w, x}
 	}
+	if x, ok := w.Policy.(Joint); ok {
+		cfg.Policy = watchedJoint{w, x}
+	}
 	cfg.Curator = func(rc release.Config) (release.Curator, error) {
 		c, err := h.simulated(rc)
 		r := &recorder{StepCurator: c}
@@ -110,7 +135,11 @@ func (g *armsGame) decide(h *house, pick choice) error {
 	if arm < 0 {
 		return nil
 	}
-	if a := pick(h.cfg.Arms, "arm"); pick(8, "floor") == 0 && !h.live.s.Arms[a].Off {
+	often := 8
+	if h.live.Shares() != nil { // coins
+		often = 2
+	}
+	if a := pick(h.cfg.Arms, "arm"); pick(often, "floor") == 0 && !h.live.s.Arms[a].Off {
 		arm = a
 	}
 	number := h.live.s.Arms[arm].Issued
@@ -131,26 +160,16 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 	if g.second != nil {
 		more, g.second.given = g.second.given, nil
 	}
-	var rows []policy.Play
-	rest := h.live.rested
-	if !rest {
-		var err error
-		if rows, err = h.rows(before, c); err != nil {
-			return err
-		}
-	} else { // of which the policy knows nothing; an arm of which nothing counts is in no release
-		for i, t := range c.Taken {
-			rows = append(rows, policy.Play{Arm: t.Arm})
-			if !slices.ContainsFunc(all, func(g given) bool { return g.arm == t.Arm }) {
-				all, more = slices.Insert(all, i, given{arm: t.Arm}), slices.Insert(more, min(i, len(more)), given{arm: t.Arm})
-			}
-		}
+	rows, err := h.rows(before, c)
+	if err != nil {
+		return err
 	}
-	if len(c.Taken) != len(rows) || len(all) != len(rows) {
-		return caught("line %d released %d arms, must release %d", before.Lines, len(c.Taken), len(rows))
+	if len(c.Taken) != len(rows) {
+		return caught("line %d took %d arms, must take %d", before.Lines, len(c.Taken), len(rows))
 	}
+	j := 0 // of what was released
 	for i, p := range rows {
-		took, got := c.Taken[i], all[i]
+		took := c.Taken[i]
 		asked, kept := p.Rounds, 0
 		sum, metric, stray := int64(0), int64(0), int64(0) // stray: of the sum, what was withdrawn
 		units := h.takenBy(took)
@@ -175,8 +194,16 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 			}
 			sum += x
 		}
+		if kept == 0 && asked == 0 { // nothing empty is released
+			continue
+		}
+		if j >= len(all) {
+			return caught("line %d released %d arms", before.Lines, len(all))
+		}
+		got := all[j]
+		j++
 		if took.Arm != p.Arm || took.Start != before.Arms[p.Arm].Head || got.arm != p.Arm || kept != got.n || kept < asked ||
-			kept == 0 && !rest || h.live.cfg.Take == Exactly && kept != asked && !rest {
+			kept == 0 || h.live.cfg.Take == Exactly && kept != asked && asked > 0 {
 			return caught("batch %d took %+v and released %d, asked for %d of arm %d", before.Lines,
 				took, got.n, asked, p.Arm)
 		}
@@ -185,9 +212,12 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 		} else if cut > 0 {
 			h.cut++
 		}
-		if g.second != nil && (i >= len(more) || more[i] != given{p.Arm, kept, min(metric, int64(kept)<<20)}) {
+		if g.second != nil && (j > len(more) || more[j-1] != given{p.Arm, kept, min(metric, int64(kept)<<20)}) {
 			return caught("batch %d released a metric that is not that of its reports and defaults", before.Lines)
 		}
+	}
+	if j != len(all) {
+		return caught("line %d released %d arms, must release %d", before.Lines, len(all), j)
 	}
 	return nil
 }
@@ -200,8 +230,18 @@ type shown struct {
 
 // rows are what a line must release, as the plays of so many rounds: first what the batch has to be
 // given that was not ahead, in its order, then what is ahead. The batch is given the rows of its arms
-// in the order of their decisions, each as it was shown, once.
+// in the order of their decisions, each as it was shown, once. Of a joint batch, and of the rest, it is
+// all that was taken, of no given number.
 func (h *house) rows(before State, c *Commit) (rows []policy.Play, err error) {
+	row, err := h.row(before, c.Taken)
+	if h.live.rested || row != nil || err != nil {
+		for _, t := range c.Taken {
+			if p := (policy.Play{Arm: t.Arm}); h.live.rested || row[t.Arm] {
+				rows = append(rows, p)
+			}
+		}
+		return rows, err
+	}
 	var in struct {
 		Plays, Ahead []struct {
 			Arm, Rounds   int
@@ -288,6 +328,41 @@ func (g *armsGame) late(h *house) error {
 	return nil
 }
 
+// row are the arms of the joint batch that is released: of all decisions in their order those that come
+// next must have been taken, and no others. It is nil where there is none.
+func (h *house) row(before State, taken []Taken) (map[int]bool, error) {
+	p, ok := h.live.cfg.Policy.(watchedJoint)
+	if !ok || h.live.rested {
+		return nil, nil
+	}
+	start, took := 0, 0
+	for _, q := range before.Arms {
+		start += q.Head
+	}
+	end := p.JointEnd(start)
+	for _, r := range taken {
+		took += r.End - r.Start
+	}
+	arms, at := map[int]bool{}, 0
+	for _, t := range h.tickets {
+		if _, known := h.owner[t]; !known {
+			continue
+		}
+		if at++; at > start && at <= end {
+			arms[t.Arm] = true
+			if !slices.ContainsFunc(taken, func(r Taken) bool {
+				return r.Arm == t.Arm && t.Number >= r.Start && t.Number < r.End
+			}) {
+				return nil, caught("decision %d of all is not in the joint batch of %d to %d", at-1, start, end-1)
+			}
+		}
+	}
+	if at < end || took != end-start {
+		return nil, caught("the joint batch of decisions %d to %d has %d", start, end-1, took)
+	}
+	return arms, nil
+}
+
 // policies are what houses play: all ways to take a queue, batches that release nothing, coins.
 func policies(t testing.TB) map[string]func() policy.Policy {
 	t.Helper()
@@ -304,6 +379,7 @@ func policies(t testing.TB) map[string]func() policy.Policy {
 			p, err := policy.NewBatchSE(3, privacy.Pure{Epsilon: 1}, 0.1, 2)
 			return ok(p, err)
 		},
+		"joint":           func() policy.Policy { return &jointly{} },
 		"dp-window-klucb": func() policy.Policy { p, err := policy.NewDPWindowKLUCB(3, 1, 40, 2); return ok(p, err) },
 		"lazy-dp-ts": func() policy.Policy {
 			s := noise.NewFast(3, 4)

@@ -118,7 +118,7 @@ func (r *rows) resume(queues []Queue) error {
 				continue
 			}
 			s := q.Segments[next[a]]
-			if next[a]++; s.whole(q.Issued) != (r.end <= r.made) {
+			if next[a]++; s.whole(q.Issued) != (r.end <= r.made) || s.End > q.Issued {
 				return fmt.Errorf("a segment of arm %d does not end with its joint batch", a)
 			}
 			n += int64(min(q.Issued, s.until()) - s.Start)

@@ -44,6 +44,9 @@ func TestLiveIsTheModel(t *testing.T) {
 		"dp-window-klucb":         {build: arms("dp-window-klucb", 0, false, false)},
 		"at least":                {build: arms("dp-klucb", AtLeast, false, false)},
 		"drop":                    {build: arms("dp-klucb", AtLeast, true, false)},
+		"joint":                   {build: arms("joint", Jointly, false, false), lines: 40, rapid: true},
+		"joint, drop":             {build: arms("joint", Jointly, true, false), lines: 40},
+		"joint, metric":           {build: arms("joint", Jointly, false, true), lines: 40, sole: true},
 		"metric":                  {build: arms("dp-klucb", AtLeast, false, true), sole: true},
 		"metric of lazy-dp-ts":    {build: arms("lazy-dp-ts", 0, false, true), sole: true},
 		"metric, drop":            {build: arms("dp-klucb", AtLeast, true, true), sole: true},
@@ -70,8 +73,8 @@ func TestLiveIsTheModel(t *testing.T) {
 			if c.sole {
 				testkit.OneGoroutine(t)
 			}
-			if c.lines == 0 {
-				c.least, c.full, c.lines = 8, 20, 3
+			if c.least == 0 {
+				c.least, c.full, c.lines = 8, 20, max(3, c.lines)
 			}
 			longer(t, c.build, testkit.Size(c.least, c.full), c.lines)
 		})
@@ -80,7 +83,7 @@ func TestLiveIsTheModel(t *testing.T) {
 
 // longer plays more steps than rapid draws.
 func longer(t *testing.T, build func() house, seeds, least int) {
-	lines, gone, cut, early, rests, drops := 0, 0, 0, 0, 0, build().cfg.Take == AtLeast
+	lines, gone, cut, early, rests, drops := 0, 0, 0, 0, 0, build().cfg.Take != 0
 	var noises []float64
 	for seed := range uint64(seeds) {
 		h, err := run(none, build(), seed, 1500)

@@ -129,12 +129,13 @@ func (q *Queue) lose(s *Segment, lost int) {
 	s.lost = lost
 }
 
-// lapse loses the decisions whose reward did not come, of segments that have settled.
-func (q *Queue) lapse(now int64) {
+// lapse loses the decisions whose reward did not come, of segments that have settled: whole ones, or in
+// the end all.
+func (q *Queue) lapse(now int64, all bool) {
 	for i := range q.Segments {
-		if s := &q.Segments[i]; !s.lapsed && s.whole(q.Issued) && now >= s.Settles {
+		if s := &q.Segments[i]; !s.lapsed && (all || s.whole(q.Issued)) && now >= s.Settles {
 			s.lapsed = true
-			q.lose(s, s.End-s.Start-s.Came.Len()+s.Came.common(s.Gone))
+			q.lose(s, min(s.until(), q.Issued)-s.Start-s.Came.Len()+s.Came.common(s.Gone))
 		}
 	}
 }

@@ -386,7 +386,7 @@ func TestCutIsOfWithdrawnAlone(t *testing.T) {
 			}
 		}
 		if drop {
-			q.lapse(0)
+			q.lapse(0, false)
 		}
 		n, sums := q.take(2, []int64{oneStep / 2})
 		return taken{n, sums[0]}, counted, whole

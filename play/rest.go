@@ -51,7 +51,7 @@ func (l *Live) restDue(now int64) (at int64, ok bool) {
 	}
 	if l.cfg.Drop {
 		for a := range l.s.Arms {
-			l.s.Arms[a].lapse(now)
+			l.s.Arms[a].lapse(now, true)
 		}
 	}
 	_, at, ok = l.Left()

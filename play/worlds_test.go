@@ -41,6 +41,15 @@ func toArms(t *testing.T, take Take, drop bool) func() traffic {
 	}
 }
 
+// toJointly are units who are given an arm by coins, for joint batches.
+func toJointly() traffic {
+	return traffic{Config{Policy: &jointly{}, Arms: 3}, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
+		arm := min(2, max(0, src.IntN(10)-5)/3+src.IntN(2))
+		k, err := l.Decide(Decision{Arm: arm}, now)
+		return arm, k, err
+	}}
+}
+
 // toContexts are units with a decision set each.
 func toContexts() traffic {
 	cfg := flatConfig()
@@ -75,7 +84,7 @@ func early(l *Live, now int64) int64 {
 		for a, k := range rows {
 			q := &l.s.Arms[a]
 			for _, s := range q.Segments[:k] {
-				if settles = max(settles, s.Settles); s.Came.Len() < min(s.End, q.Issued)-s.Start {
+				if settles = max(settles, s.Settles); s.Came.Len() < min(s.until(), q.Issued)-s.Start {
 					return
 				}
 			}
@@ -84,7 +93,7 @@ func early(l *Live, now int64) int64 {
 	}
 	batch, rest := map[int]int{}, map[int]int{}
 	for _, p := range l.side.out() {
-		batch[p.Arm], _, _ = l.s.Arms[p.Arm].enough(l.s.Arms[p.Arm].Asked)
+		batch[p.Arm], _, _ = l.enough(&l.s.Arms[p.Arm])
 	}
 	for a := range l.s.Arms {
 		q := &l.s.Arms[a]
@@ -235,11 +244,14 @@ func TestTwoWorlds(t *testing.T) {
 		"at least":            {toArms(t, AtLeast, false), false, 0, 1, 1},
 		"at least, withdrawn": {toArms(t, AtLeast, false), true, 0, 1, 1},
 		"exactly":             {toArms(t, Exactly, false), false, 0, 1, 1},
+		"jointly":             {toJointly, false, 0, 1, 3},
+		"jointly, withdrawn":  {toJointly, true, 0, 1, 3},
 		"contexts":            {toContexts, false, -1, 3, 3},
 
 		"stopped, at least":            {stopped(toArms(t, AtLeast, false)), false, 0, 1, 1},
 		"stopped, at least, withdrawn": {stopped(toArms(t, AtLeast, false)), true, 0, 1, 1},
 		"stopped, exactly":             {stopped(toArms(t, Exactly, false)), false, 0, 1, 1},
+		"stopped, jointly":             {stopped(toJointly), false, 0, 1, 1},
 	} {
 		silent := world(t, c.of, honest, c.withdrawn, nil)
 		if n := strings.Count(silent, "observer"); n < 3 {
