@@ -181,6 +181,9 @@ func FuzzLine(f *testing.F) {
 	f.Add([]byte(`{"off":-1}`))
 	f.Add([]byte(`{"change":{"floor":0.5}}`))
 	f.Add([]byte(`{"change":1,"off":1}`))
+	f.Add([]byte(`{"ahead":[{"arm":1,"rounds":1}]}`))
+	f.Add([]byte(`{"change":1,"ahead":[{"arm":1,"rounds":1,"held":true}]}`))
+	f.Add([]byte(all[:len(all)-1] + `],"ahead":[{"arm":0,"rounds":1}]}`))
 	f.Add([]byte(`{"plays":[{"arm":0,"rounds":2,"release":true}],"release":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		cfg := houseConfig(3)

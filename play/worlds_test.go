@@ -22,14 +22,15 @@ type report struct {
 // A traffic is who comes to a world: how one of them is decided.
 type traffic struct {
 	cfg    Config
-	stop   int64 // when decisions end, if they do
+	unit   int // whose reward is looked for
+	stop   int // after how many decisions they end, if they do
 	decide func(l *Live, src *rand.Rand, now int64) (what any, t Ticket, err error)
 }
 
 // toArms are units who are given an arm, some by a floor.
-func toArms(t *testing.T, take Take, drop bool) func() traffic {
+func toArms(t *testing.T, take Take, drop bool, unit int) func() traffic {
 	return func() traffic {
-		return traffic{Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Take: take, Drop: drop}, 0,
+		return traffic{Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Take: take, Drop: drop}, unit, 0,
 			func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 				arm := l.Arm()
 				if src.IntN(5) == 0 {
@@ -43,7 +44,7 @@ func toArms(t *testing.T, take Take, drop bool) func() traffic {
 
 // toJointly are units who are given an arm by coins, for joint batches.
 func toJointly() traffic {
-	return traffic{Config{Policy: &jointly{}, Arms: 3}, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
+	return traffic{Config{Policy: &jointly{}, Arms: 3}, 40, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 		arm := min(2, max(0, src.IntN(10)-5)/3+src.IntN(2))
 		k, err := l.Decide(Decision{Arm: arm}, now)
 		return arm, k, err
@@ -54,7 +55,7 @@ func toJointly() traffic {
 func toContexts() traffic {
 	cfg := flatConfig()
 	cfg.Contexts = flatPolicy()
-	return traffic{cfg, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
+	return traffic{cfg, 40, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 		actions := decisionSet(src, 5)
 		best, weight := l.Best(actions), 5.0
 		if src.IntN(5) == 0 {
@@ -67,10 +68,10 @@ func toContexts() traffic {
 }
 
 // stopped is a traffic whose decisions end while those around the unit's wait.
-func stopped(of func() traffic) func() traffic {
+func stopped(of func() traffic, after int) func() traffic {
 	return func() traffic {
 		out := of()
-		out.stop = 85
+		out.stop = after
 		return out
 	}
 }
@@ -122,18 +123,14 @@ const (
 	heedsRewards      // who has had a reward cannot be withdrawn
 )
 
-// world plays a fixed traffic in which one unit, the one of decision 40, reports as she will,
-// and writes down all that anybody sees until her reward is released, in a batch or in the rest: arms, tickets, the
+// world plays a fixed traffic in which one unit, the one of a decision, reports as she will, and
+// writes down all that anybody sees until her reward is released, in a batch or in the rest: arms, tickets, the
 // answers to everybody, her own ticket's to whoever tries it, what is due, each line, the
 // public part of the state. With withdrawn, somebody says in the middle that she never met it.
 func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []report) string {
 	t.Helper()
 	s, units := noise.NewFast(1, 2), of()
-	unit := 40
-	if units.stop > 0 {
-		unit = 41 // whose reward is in the rest
-	}
-	cfg := units.cfg
+	cfg, unit := units.cfg, units.unit
 	cfg.Window, cfg.Epoch = 50, Epoch{1}
 	cfg.Curator = func(c release.Config) (release.Curator, error) { return release.Simulated(c, &s) }
 	cfg.Vectors = func(c release.FeatureConfig) (release.FeatureCurator, error) {
@@ -159,7 +156,7 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 		}
 	}
 	for now := int64(0); now < 2000; now++ {
-		if units.stop > 0 && now == units.stop {
+		if units.stop > 0 && len(tickets) == units.stop {
 			l.Finish()
 		}
 		if src.IntN(3) > 0 && !l.ending {
@@ -205,7 +202,7 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 			return r.Arm == mine.Arm && mine.Number >= r.Start && mine.Number < r.End
 		})
 		if hit && len(tickets) > unit {
-			fmt.Fprintln(&out, "released at", now, c.Taken, l.rested)
+			fmt.Fprintln(&out, "released at", now, c.Taken, strings.Count(string(c.Line), `"ahead"`), "ahead", l.rested)
 			return out.String()
 		}
 		fmt.Fprintf(&out, "%s", c.Line)
@@ -241,21 +238,28 @@ func TestTwoWorlds(t *testing.T) {
 		lo, hi    float64
 		lines     int // that somebody sees before
 	}{
-		"at least":            {toArms(t, AtLeast, false), false, 0, 1, 1},
-		"at least, withdrawn": {toArms(t, AtLeast, false), true, 0, 1, 1},
-		"exactly":             {toArms(t, Exactly, false), false, 0, 1, 1},
+		"at least":            {toArms(t, AtLeast, false, 40), false, 0, 1, 1},
+		"at least, withdrawn": {toArms(t, AtLeast, false, 40), true, 0, 1, 1},
+		"exactly":             {toArms(t, Exactly, false, 40), false, 0, 1, 1},
 		"jointly":             {toJointly, false, 0, 1, 3},
 		"jointly, withdrawn":  {toJointly, true, 0, 1, 3},
 		"contexts":            {toContexts, false, -1, 3, 3},
+		// whose reward is released ahead of a batch
+		"at least, ahead":            {toArms(t, AtLeast, false, 28), false, 0, 1, 9},
+		"at least, withdrawn, ahead": {toArms(t, AtLeast, false, 60), true, 0, 1, 9},
+		"exactly, ahead":             {toArms(t, Exactly, false, 41), false, 0, 1, 9},
 
-		"stopped, at least":            {stopped(toArms(t, AtLeast, false)), false, 0, 1, 1},
-		"stopped, at least, withdrawn": {stopped(toArms(t, AtLeast, false)), true, 0, 1, 1},
-		"stopped, exactly":             {stopped(toArms(t, Exactly, false)), false, 0, 1, 1},
-		"stopped, jointly":             {stopped(toJointly), false, 0, 1, 1},
+		"stopped, at least":            {stopped(toArms(t, AtLeast, false, 41), 58), false, 0, 1, 1},
+		"stopped, at least, withdrawn": {stopped(toArms(t, AtLeast, false, 41), 58), true, 0, 1, 1},
+		"stopped, exactly":             {stopped(toArms(t, Exactly, false, 41), 58), false, 0, 1, 1},
+		"stopped, jointly":             {stopped(toJointly, 41), false, 0, 1, 1},
 	} {
 		silent := world(t, c.of, honest, c.withdrawn, nil)
 		if n := strings.Count(silent, "observer"); n < 3 {
 			t.Errorf("%s: the observer asked %d times", name, n)
+		}
+		if strings.HasSuffix(name, "ahead") != strings.Contains(silent, " 1 ahead") {
+			t.Errorf("%s: it is not", name)
 		}
 		if n := strings.Count(silent, `"release":{`); n < c.lines {
 			t.Errorf("%s: there were %d releases before", name, n)
@@ -282,9 +286,9 @@ func TestTwoWorlds(t *testing.T) {
 		}
 	}
 	// Where what does not come is dropped, whether it came is no secret, and all else is one.
-	said := world(t, toArms(t, AtLeast, true), honest, false, worlds(0, 1)["lowest"])
+	said := world(t, toArms(t, AtLeast, true, 40), honest, false, worlds(0, 1)["lowest"])
 	for _, name := range []string{"highest", "later", "twice", "two rewards", "out of range"} {
-		if got := world(t, toArms(t, AtLeast, true), honest, false, worlds(0, 1)[name]); got != said {
+		if got := world(t, toArms(t, AtLeast, true, 40), honest, false, worlds(0, 1)[name]); got != said {
 			t.Errorf("dropping: %s: somebody sees it:\n%s", name, firstDifference(got, said))
 		}
 	}

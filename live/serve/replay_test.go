@@ -427,6 +427,11 @@ func FuzzReplay(f *testing.F) {
 	begin(f, e, declare("dp-klucb"))
 	visit(f, e, c, 2)
 	f.Add([]byte(published(f, e)))
+	visit(f, e, c, 20)
+	f.Add([]byte(published(f, e)))
+	if text := published(f, e); !strings.Contains(text, `"ahead"`) || !strings.Contains(text, `"held"`) {
+		f.Error("nothing was released ahead and held")
+	}
 	if err := e.Stop(context.Background(), "shop", ""); err != nil {
 		f.Fatal(err)
 	}

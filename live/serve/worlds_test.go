@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,9 +181,10 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 			}
 			g, held := x.play.Segment(k.arm, int(k.number))
 			came, head := held && g.Came.Has(int(k.number)-g.Start), x.play.Queue(k.arm, 0).Head
+			ahead := x.pending != nil && bytes.Contains(x.pending.Line, fmt.Appendf(nil, `"ahead":[{"arm":%d`, k.arm))
 			x.mu.Unlock()
 			if int(k.number) < head {
-				fmt.Fprintln(&out, "released at", c.Now())
+				fmt.Fprintln(&out, "released at", c.Now(), "ahead:", ahead)
 				return out.String()
 			}
 			again, err := of.decide(unit)
@@ -236,7 +238,12 @@ func TestTwoWorlds(t *testing.T) {
 		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{61e9, 1}}, "out of range": {{1e9, 1e300}},
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
 	}
-	twoWorlds(t, exposures, sayings, "duplicates", "counts", "sums")
+	twoWorlds(t, slices.Concat(exposures, early), sayings, "duplicates", "counts", "sums")
+	for _, text := range early {
+		if !strings.Contains(world(t, "", text, nil), "ahead: true") {
+			t.Error("her reward is not released ahead of a batch")
+		}
+	}
 	if world(t, "heeds rewards", exposures[2], sayings["1"]) == world(t, "heeds rewards", exposures[2], nil) {
 		t.Error("a service in which who has had a reward cannot be retracted is not caught")
 	}
@@ -301,6 +308,11 @@ func differ(a, b string) string {
 // exposures are the experiments whose worlds are compared.
 var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
 	"window: 40s", 1), with("exposure: retract"), with(basket)}
+
+// early are those in which the reward is released ahead of a batch.
+var early = []string{strings.Replace(shop, "first: 20", "first: 3", 1),
+	strings.Replace(with("exposure: retract"), "first: 20", "first: 3", 1),
+	strings.Replace(with(basket), "first: 20", "first: 3", 1)}
 
 // A rule that looks for the best arm stops by itself and answers; its answer is what everybody
 // gets, also after a restart.
