@@ -172,6 +172,7 @@ func twoServers(t *testing.T, build func() policy.Policy, seed uint64,
 	if err != nil {
 		t.Fatal(err)
 	}
+	one.cfg.Gathering = g // nothing is ahead, as between two
 	law, err := release.NoiseOf(cfg.Policy.Mechanism())
 	if err != nil {
 		t.Fatal(err)
