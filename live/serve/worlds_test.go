@@ -69,9 +69,11 @@ func trafficOf(t *testing.T, e *Engine, text string) traffic {
 				return k
 			}}
 	}
-	tokens := map[int]string{}
-	return traffic{name: "shop", most: 3, late: 40 * time.Second, terms: Change{Window: &longer, Floor: &floor},
-		at: 60,
+	tokens, terms := map[int]string{}, Change{Window: &longer, Floor: &floor}
+	if strings.Contains(text, "policy: split") {
+		terms.Floor = nil
+	}
+	return traffic{name: "shop", most: 3, late: 40 * time.Second, terms: terms, at: 60,
 		decide: func(n int) (any, error) {
 			d, err := e.Decide(t.Context(), "shop", fmt.Sprint(n))
 			tokens[n] = d.Token
@@ -307,7 +309,20 @@ func differ(a, b string) string {
 
 // exposures are the experiments whose worlds are compared.
 var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
-	"window: 40s", 1), with("exposure: retract"), with(basket)}
+	"window: 40s", 1), with("exposure: retract"), with(basket), splitShop,
+	splitShop + "exposure: activate\nactivate_within: 20s\n", splitShop + "exposure: retract\n" + basket}
+
+// splitShop is an A/B test in rows of 33 decisions or more.
+const splitShop = `
+name: shop
+arms: [{name: red, value: "#c00"}, {name: blue, value: {hex: "#00c", n: 3}}]
+policy: split
+shares: {red: 0.7, blue: 0.3}
+budget: {epsilon: 1}
+unit: {of: person, assignments: 1}
+reward: {range: [0, 1], default: 0}
+window: 1m
+`
 
 // early are those in which the reward is released ahead of a batch.
 var early = []string{strings.Replace(shop, "first: 20", "first: 3", 1),
