@@ -660,11 +660,16 @@ func (l *Experiment) IntervalCondition() string {
 	if l.Missing == MissingDrop {
 		what = append(what, "reported")
 	}
+	by := "its reward"
+	if l.Split() { // arms are compared by their coins
+		if by = "its arm or its reward"; l.Exposure == ExposeActivate {
+			what = append(what, "activated")
+		}
+	}
 	if what == nil {
 		return ""
 	}
-	return "Intervals hold only if whether a decision is " + strings.Join(what, " or ") +
-		" does not go by its reward."
+	return "Intervals hold only if whether a decision is " + strings.Join(what, " or ") + " does not go by " + by + "."
 }
 
 func (l *Experiment) checkWebhook() error {

@@ -16,8 +16,13 @@ import (
 
 // An A/B test: fixed shares, released in joint batches, on a schedule that an effect plans.
 
-// splitPolicy is the policy that effect and rate are for.
-const splitPolicy = "split"
+// SplitPolicy is the policy of an A/B test, which effect and rate are for.
+const SplitPolicy = "split"
+
+// Split says whether the experiment is an A/B test: its policy is SplitPolicy.
+func (l *Experiment) Split() bool {
+	return l.Bandit() == catalog.BanditArms && l.Policy.Policy == SplitPolicy
+}
 
 // splitKeys are the keys of an A/B test.
 func splitKeys() []keyed.Key[Experiment] {
@@ -66,7 +71,7 @@ func shares() keyed.Form[map[string]float64] {
 
 // checkSplit says what is wrong with shares, effect and rate.
 func (l *Experiment) checkSplit() error {
-	split := l.Bandit() == catalog.BanditArms && l.Policy.Policy == splitPolicy
+	split := l.Split()
 	lo, hi := l.Range()
 	for _, key := range []struct {
 		name    string
@@ -83,7 +88,7 @@ func (l *Experiment) checkSplit() error {
 		switch {
 		case key.is != 0 && !split:
 			return l.fail(key.name, "is given, and the policy is %s: it is for policy %s", l.Policy.Policy,
-				splitPolicy)
+				SplitPolicy)
 		case key.is != 0 && !key.ok:
 			return l.fail(key.name, "is %v, must be %s", key.is, key.allowed)
 		case param && split:
@@ -152,7 +157,7 @@ func (l *Experiment) sharesOf() (out []float64) {
 
 // planned are the parameters of the policy with those that are declared in the units of rewards.
 func (l *Experiment) planned(params catalog.Params) catalog.Params {
-	if l.Policy.Policy != splitPolicy {
+	if !l.Split() {
 		return params
 	}
 	lo, hi := l.Range()
@@ -170,7 +175,7 @@ func (l *Experiment) checkJoint(take play.Take) error {
 	switch {
 	case take != play.Jointly && l.Shares != nil:
 		return l.fail("shares", "are given, and the policy is %s: they are for policy %s", l.Policy.Policy,
-			splitPolicy)
+			SplitPolicy)
 	case take == play.Jointly && l.Floor != 0:
 		return l.fail("floor", "is %v, must be 0 or not given with policy %s: each arm keeps its share of all "+
 			"decisions", l.Floor, l.Policy.Policy)

@@ -25,8 +25,9 @@ type NewForm struct {
 	Fields map[string]string // by their names, as they came
 	Text   string            // the declaration in YAML
 	AsText bool              // the form has the text, and not the fields
-	// Policies are those for an experiment, and Rules those for a trial, which has a risk.
-	Policies, Rules []Policy
+	// Tests are those for an A/B test, Policies those for an experiment that learns, and Rules those for
+	// a trial, which has a risk.
+	Tests, Policies, Rules []Policy
 	Checked
 }
 
@@ -72,7 +73,8 @@ var newFields = []struct{ name, key string }{
 	{"name", "name"}, {"description", "description"}, {"values", "arms.value"}, {"arms", "arms"},
 	{"policy", "policy"}, {"risk", "risk"}, {"horizon", "horizon"}, {"epsilon", "budget"}, {"unit", "unit.of"}, {"assignments", "unit.assignments"},
 	{"low", "reward.range"}, {"high", ""}, {"default", "reward.default"}, {"window", "window"},
-	{"floor", "floor"}, {"traffic", "traffic"}, {"public", "public"},
+	{"floor", "floor"}, {"effect", "effect"}, {"rate", "rate"}, {"shares", "shares"}, {"traffic", "traffic"},
+	{"public", "public"},
 }
 
 // firstFields are what the form begins with.
@@ -89,7 +91,10 @@ func (p *Pages) AskNew(w http.ResponseWriter, r *http.Request) error {
 func (p *Pages) new(w http.ResponseWriter, r *http.Request, status int, n NewForm) error {
 	n.Frame = p.frame(r, "New experiment")
 	for _, e := range p.cfg.Catalog.For(catalog.BanditArms) {
-		if e.Private {
+		switch {
+		case e.Name == decl.SplitPolicy:
+			n.Tests = append(n.Tests, Policy{e.Name, e.Title})
+		case e.Private:
 			n.Policies = append(n.Policies, Policy{e.Name, e.Title})
 		}
 	}
@@ -155,7 +160,7 @@ func (p *Pages) declared(in url.Values) (n NewForm, x *decl.Experiment, err erro
 // would be blamed for.
 func checkFields(f map[string]string) error {
 	for _, name := range []string{"risk", "horizon", "epsilon", "assignments", "low", "high",
-		"default", "floor",
+		"default", "floor", "effect", "rate",
 		"traffic"} {
 		x, err := strconv.ParseFloat(f[name], 64)
 		if f[name] != "" && (err != nil || math.IsNaN(x) || math.IsInf(x, 0)) {
@@ -168,7 +173,16 @@ func checkFields(f map[string]string) error {
 	if f["public"] != "" && f["public"] != "on" {
 		return wrong("public", "must be on or not there")
 	}
-	_, err := valuesOf(f)
+	shares, err := linesOf(f, "shares", "share, such as red = 0.5")
+	if err != nil {
+		return err
+	}
+	for arm, text := range shares {
+		if x, err := strconv.ParseFloat(text, 64); err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return wrong("shares", "of %q must be a number, such as 0.5, with a point", arm)
+		}
+	}
+	_, err = valuesOf(f)
 	return err
 }
 
@@ -182,11 +196,20 @@ func armsOf(f map[string]string) (out []string) {
 	return out
 }
 
-// valuesOf are the values of arms, by their names: of lines such as red = #c00. A value that is JSON
-// is that, and what is not is text.
+// valuesOf are the values of arms, by their names. A value that is JSON is that, and what is not is text.
 func valuesOf(f map[string]string) (map[string]any, error) {
-	out, arms, number := map[string]any{}, armsOf(f), 0
-	for line := range strings.Lines(f["values"]) {
+	lines, err := linesOf(f, "values", "value, such as red = #c00")
+	out := map[string]any{}
+	for arm, text := range lines {
+		out[arm] = valueOf(text)
+	}
+	return out, err
+}
+
+// linesOf are what a field says of arms, by their names: lines such as red = #c00.
+func linesOf(f map[string]string, field, what string) (map[string]string, error) {
+	out, arms, number := map[string]string{}, armsOf(f), 0
+	for line := range strings.Lines(f[field]) {
 		line = strings.TrimSpace(line)
 		if number++; line == "" {
 			continue
@@ -200,13 +223,12 @@ func valuesOf(f map[string]string) (map[string]any, error) {
 			return ok
 		})
 		if text = strings.TrimSpace(text); at < 0 || text == "" {
-			return nil, wrong("values", "line %d must be the name of an arm, =, and its value, such as red = #c00",
-				number)
+			return nil, wrong(field, "line %d must be the name of an arm, =, and its %s", number, what)
 		}
 		if _, twice := out[arms[at]]; twice {
-			return nil, wrong("values", "line %d gives a value to an arm that has one", number)
+			return nil, wrong(field, "line %d gives a second one to an arm that has one", number)
 		}
-		out[arms[at]] = valueOf(text)
+		out[arms[at]] = text
 	}
 	return out, nil
 }
@@ -272,6 +294,14 @@ func textOf(f map[string]string) string {
 		}
 	}
 	add("policy: {policy: %s}", quoted(f["policy"]))
+	if shares, _ := linesOf(f, "shares", ""); len(shares) > 0 {
+		add("shares:")
+		for _, arm := range armsOf(f) {
+			if x, ok := shares[arm]; ok {
+				add("  %s: %s", quoted(arm), x)
+			}
+		}
+	}
 	for _, name := range []string{"risk", "horizon"} {
 		if f[name] != "" {
 			add("%s: %s", name, f[name])
@@ -281,8 +311,9 @@ func textOf(f map[string]string) string {
 	add("unit: {of: %s, assignments: %s}", quoted(f["unit"]), or("assignments", "1"))
 	add("reward: {range: [%s, %s], default: %s}", or("low", "0"), or("high", "1"), or("default", "0"))
 	add("window: %s", quoted(f["window"]))
-	for _, name := range []string{"floor", "traffic"} {
-		if f[name] != "" {
+	for _, name := range []string{"effect", "rate", "floor", "traffic"} {
+		// The floor that the form begins with is nobody's word, and an A/B test has none.
+		if first := f["policy"] == decl.SplitPolicy && name == "floor" && f[name] == firstFields[name]; f[name] != "" && !first {
 			add("%s: %s", name, f[name])
 		}
 	}
