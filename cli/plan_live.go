@@ -161,8 +161,11 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 		words.Several(f.Runs, "run"))
 	w := report.NewColumns(out)
 	known := "leader known\t90 %\tnot known"
-	if f.Stops {
+	switch {
+	case f.Stops:
 		known = "answer\tmean\t90 %\tno answer\twrong"
+	case q.Live.Split():
+		known = "releases"
 	}
 	fmt.Fprintf(w, "budget\tfirst release\t%s\tlost rewards\tuniform\t× none\n", known)
 	line := func(name string, r plan.Row) {
@@ -170,16 +173,19 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 		if f.Plain.Regret > 0 {
 			times = fmt.Sprintf("%.2f", r.Regret/f.Plain.Regret)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t", name, span(r.FirstRelease), span(r.KnownMedian))
-		if f.Stops {
+		fmt.Fprintf(w, "%s\t%s\t", name, span(r.FirstRelease))
+		switch {
+		case f.Stops:
 			mean := "–"
 			if r.Unknown == 0 {
 				mean = fmt.Sprintf("%.3g ± %.2g d", r.KnownMean, r.KnownSE)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t", mean, span(r.Known90), percent(r.Unknown, f.Runs),
-				percent(r.Wrong, f.Runs))
-		} else {
-			fmt.Fprintf(w, "%s\t%s\t", span(r.Known90), percent(r.Unknown, f.Runs))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t", span(r.KnownMedian), mean, span(r.Known90),
+				percent(r.Unknown, f.Runs), percent(r.Wrong, f.Runs))
+		case q.Live.Split():
+			fmt.Fprintf(w, "%.0f\t", r.Releases)
+		default:
+			fmt.Fprintf(w, "%s\t%s\t%s\t", span(r.KnownMedian), span(r.Known90), percent(r.Unknown, f.Runs))
 		}
 		fmt.Fprintf(w, "%.4g ± %.2g\t%.4g\t%s\n", r.Regret, r.RegretSE, r.Uniform, times)
 	}
@@ -199,7 +205,7 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 	if !q.Live.Start.IsZero() {
 		printDates(out, q.Live, f)
 	}
-	if !f.Stops {
+	if !f.Stops && !q.Live.Split() {
 		if err := printCourse(out, rows); err != nil {
 			return err
 		}
@@ -234,7 +240,7 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 				name)
 		}
 	}
-	return notesOfForecast(out, f)
+	return notesOfForecast(out, q, f)
 }
 
 // printDates tells of the declared budget when things will be, from the declared start on.
@@ -250,12 +256,15 @@ func printDates(out io.Writer, l decl.Experiment, f *plan.Forecast) {
 		what = "answer"
 	}
 	for _, r := range f.Rows {
-		if r.Budget.String() == l.Budget.String() {
-			fmt.Fprintf(out, "\nAt %s from the start on %s: first release %s, %s %s, in 90 %% of "+
-				"the runs %s (UTC).\n",
-				budgetText(r.Budget.String()), date(0), date(r.FirstRelease), what,
-				date(r.KnownMedian), date(r.Known90))
+		if r.Budget.String() != l.Budget.String() {
+			continue
 		}
+		known := fmt.Sprintf(", %s %s, in 90 %% of the runs %s", what, date(r.KnownMedian), date(r.Known90))
+		if l.Split() {
+			known = ""
+		}
+		fmt.Fprintf(out, "\nAt %s from the start on %s: first release %s%s (UTC).\n", budgetText(r.Budget.String()),
+			date(0), date(r.FirstRelease), known)
 	}
 }
 
@@ -287,12 +296,15 @@ func printCourse(out io.Writer, rows []plan.Row) error {
 	return w.Flush()
 }
 
-func notesOfForecast(out io.Writer, f *plan.Forecast) error {
+func notesOfForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 	what := fmt.Sprintf("leader known: the best arm has from then on %.0f %% of the decisions "+
 		"that the floor leaves "+
 		"free; median and 90 %% of the runs", 100*plan.KnownShare)
-	if f.Stops {
+	switch {
+	case f.Stops:
 		what = "answer: when the rule has stopped; median, mean ± standard error and 90 % of the runs"
+	case q.Live.Split():
+		what = "releases: joint batches of all arms, on average. An A/B test keeps its shares: no arm takes over"
 	}
 	if _, err := fmt.Fprintf(out, "\n%s; –: not in %s.\n", what, span(f.Period)); err != nil {
 		return err
