@@ -210,8 +210,8 @@ func TestAheadByHand(t *testing.T) {
 			}
 			restart()
 			c, err := l.TakeOff(0)
-			if err != nil || len(c.Taken) != 1 || c.Taken[0].Start != c.Taken[0].End {
-				t.Fatalf("%+v, %v: nothing is left of it that was not released", c, err)
+			if err != nil || len(c.Taken) > 0 {
+				t.Fatalf("%+v, %v: nothing goes with it", c, err)
 			}
 			lines = append(lines, c.Line)
 			if err := l.Commit(c); err != nil {
