@@ -126,15 +126,23 @@ const (
 	mixedNoise = 0.9 // λ_0 b
 )
 
-func (s Sums) mixture() (*mixture, error) {
+// check says what is wrong with the sums.
+func (s Sums) check() error {
 	switch {
 	case s.N < 0 || s.Releases < 0 || s.Releases > s.N:
-		return nil, fmt.Errorf("interval: there are %d rewards in %d releases, must be at least one in each",
+		return fmt.Errorf("interval: there are %d rewards in %d releases, must be at least one in each",
 			s.N, s.Releases)
 	case s.Noises < 0:
-		return nil, fmt.Errorf("interval: noises is %d, must be at least 0", s.Noises)
+		return fmt.Errorf("interval: noises is %d, must be at least 0", s.Noises)
 	case math.IsNaN(s.Sum) || math.IsInf(s.Sum, 0):
-		return nil, errors.New("interval: the sum is not finite, must be")
+		return errors.New("interval: the sum is not finite, must be")
+	}
+	return nil
+}
+
+func (s Sums) mixture() (*mixture, error) {
+	if err := s.check(); err != nil {
+		return nil, err
 	}
 	top, cost, err := noiseCost(s.Noise)
 	if err != nil {

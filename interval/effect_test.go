@@ -1,0 +1,419 @@
+package interval
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/internal/testkit"
+	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// wager is the mixture of Effect's proof at an effect, by the formulas as they stand there, for noise
+// Lap(b), or none where b is 0.
+func wager(a, b Sums, share float64, plan Plan, scale, effect float64) float64 {
+	logit := func(p float64) float64 { return math.Log(p / (1 - p)) }
+	top := 1.0
+	if scale > 0 {
+		top = min(1, 0.9/scale)
+	}
+	total, sum := 0.0, 0.0
+	for j := -4; j <= 4; j++ {
+		total += math.Exp(-0.7 * math.Abs(float64(j)))
+		for _, base := range [][2]float64{{1, 0.8}, {1.7, 0.05}, {1 / 1.7, 0.05}, {3, 0.05}, {1. / 3, 0.05}} {
+			p := 1 / (1 + math.Exp(-logit(plan.Base)-math.Log(base[0])))
+			far := func(l float64) float64 { return math.Abs(1/(1+math.Exp(-logit(p)-l)) - p) }
+			delta := min(plan.Effect*math.Pow(2, float64(j)/2), far(top)/(1-share), far(-top)/share)
+			log := -float64(a.N+b.N) * effect * share * (1 - share) * delta / p / (1 - p)
+			for _, x := range []struct {
+				s Sums
+				p float64
+			}{{a, p + (1-share)*delta}, {b, p - share*delta}} {
+				l := logit(x.p) - logit(p)
+				log += l*x.s.Sum - float64(x.s.N)*math.Log((1-p)/(1-x.p))
+				log += float64(x.s.Releases) * math.Log(1-l*l*scale*scale)
+			}
+			sum += base[1] * math.Exp(-0.7*math.Abs(float64(j))) * math.Exp(log)
+		}
+	}
+	return sum / total
+}
+
+func TestEffectIsItsFormula(t *testing.T) {
+	plan := Plan{Base: 0.11, Effect: 0.02}
+	for _, c := range []struct {
+		a, b         Sums
+		share, scale float64
+		plan         Plan
+	}{
+		{Sums{N: 5000, Sum: 600, Releases: 5}, Sums{N: 5000, Sum: 500, Releases: 5}, 0.5, 0, plan},
+		{Sums{N: 5000, Sum: 640, Releases: 12}, Sums{N: 5000, Sum: 480, Releases: 12}, 0.5, 1, plan},
+		{Sums{N: 1500, Sum: 150, Releases: 4}, Sums{N: 8500, Sum: 1100, Releases: 4}, 0.15, 10, plan},
+		{Sums{N: 90, Sum: 55, Releases: 2}, Sums{N: 110, Sum: 40, Releases: 2}, 0.45, 2, Plan{0.5, 0.9}},
+	} {
+		if c.scale > 0 {
+			c.a.Noise, c.b.Noise = privacy.Laplace{Scale: c.scale}, privacy.Laplace{Scale: c.scale}
+		}
+		lo, hi, err := Effect(c.a, c.b, c.share, c.plan, 0.1)
+		if err != nil || !(lo < hi) {
+			t.Fatal(lo, hi, err)
+		}
+		at := func(effect float64) float64 { return wager(c.a, c.b, c.share, c.plan, c.scale, effect) }
+		back := func(effect float64) float64 { return wager(c.b, c.a, 1-c.share, c.plan, c.scale, -effect) }
+		l, h := lo+2*rounding, hi-2*rounding
+		for _, x := range []struct{ got, want float64 }{{at(l), 20}, {back(h), 20}} {
+			if math.Abs(x.got/x.want-1) > 1e-5 {
+				t.Errorf("%+v: [%v, %v]: the mixture is %v there, must be %v", c, lo, hi, x.got, x.want)
+			}
+		}
+		left, right, err := Effect(c.b, c.a, 1-c.share, c.plan, 0.1)
+		if err != nil || math.Abs(left+hi) > 1e-12 || math.Abs(right+lo) > 1e-12 {
+			t.Errorf("the other way round [%v, %v] of [%v, %v], %v", left, right, lo, hi, err)
+		}
+	}
+	// By hand, one pair: s = ½, p = ½, Δ = .2, so p_a = .6, e^{λ_a} = 1.5, e^{−κ_a} = .8 and p_b = .4,
+	// e^{λ_b} = 2/3, e^{−κ_b} = 1.2, c = .2. Three of 4 against one of 4 count 1.5³·.8⁴·(2/3)·1.2⁴ =
+	// 1.911 before noise, at the effect 0.
+	c, err := Plan{Base: 0.5, Effect: 0.2}.contest(Sums{}, Sums{}, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := c.pairs[4]
+	got := math.Exp(x.arms[0].log(Sums{N: 4, Sum: 3}) + x.arms[1].log(Sums{N: 4, Sum: 1}))
+	if math.Abs(got-1.911) > 1e-3 || math.Abs(x.c-0.2) > 1e-12 {
+		t.Errorf("one pair counts %v, c %v", got, x.c)
+	}
+}
+
+// The expectation of one joint batch is at most 1 by exact enumeration where a is at most as good as
+// b, and at its effect where it is better: with the toss, which cancels the base rate that is far from
+// the plan's, and with the discrete noise that is drawn, on a coarse grid. It is above 1 without the
+// noise's part, and of arms that are not tossed but chosen when the rate is high.
+func TestOneBatchOfTheContest(t *testing.T) {
+	const n, steps, scale = 3, 8, 1.5
+	law := privacy.Laplace{Scale: scale}
+	plan := Plan{Base: 0.3, Effect: 0.3}
+	total := 0.0
+	const far = 60 * steps
+	for z := -far; z <= far; z++ {
+		total += math.Exp(-math.Abs(float64(z)) / steps / scale)
+	}
+	// of one arm's noise, E e^{λZ}
+	noise := func(l float64) (sum float64) {
+		for z := -far; z <= far; z++ {
+			sum += math.Exp(-math.Abs(float64(z))/steps/scale+l*float64(z)/steps) / total
+		}
+		return sum
+	}
+	for _, share := range []float64{0.5, 0.2} {
+		c, err := plan.contest(Sums{Noise: law}, Sums{Noise: law}, share)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range [][2]float64{{0.1, 0.1}, {0.3, 0.3}, {0.9, 0.9}, {0.4, 0.6}, {0.6, 0.5}, {1, 0}} {
+			var got, twin, chosen float64
+			for _, x := range c.pairs {
+				one := func(arm int, mean float64) float64 {
+					return (1 - mean + mean*math.Exp(x.arms[arm].lambda)) * math.Exp(-x.arms[arm].kappa)
+				}
+				less := math.Exp(-x.c * max(0, u[0]-u[1]))
+				toss := (share*one(0, u[0]) + (1-share)*one(1, u[1])) * less
+				drawn := noise(x.arms[0].lambda) * noise(x.arms[1].lambda)
+				w := math.Exp(x.weight) * math.Pow(toss, n)
+				twin += w * drawn
+				got += w * drawn * math.Exp(-x.arms[0].noise-x.arms[1].noise)
+				// a is played where the rate is 0.2 higher for both
+				chosen += math.Exp(x.weight) * math.Pow((share*one(0, min(1, u[0]+0.2))+(1-share)*one(1, u[1]))*less, n)
+			}
+			if !(got <= 1+1e-12) {
+				t.Errorf("share %v, means %v: expectation %v, must be at most 1", share, u, got)
+			}
+			if u[0] == u[1] && (twin <= 1 || chosen <= 1 && u[0] < 0.9) {
+				t.Errorf("share %v, means %v: %v without the noise's part, %v where rates choose", share, u,
+					twin, chosen)
+			}
+		}
+	}
+}
+
+// A split plays two arms in joint batches.
+type split struct {
+	src          *noise.Fast
+	share, scale float64
+	blocks       bool // in the place of tosses
+	of, than     Sums
+}
+
+// batch plays n decisions whose arms have these means, and releases both sums.
+func (s *split) batch(n int, a, b float64) {
+	toA := int(s.share * float64(n))
+	if !s.blocks {
+		toA = s.src.Binomial(n, s.share)
+	}
+	s.of.Sum += float64(s.src.Binomial(toA, a)) + s.src.Laplace(s.scale)
+	s.than.Sum += float64(s.src.Binomial(n-toA, b)) + s.src.Laplace(s.scale)
+	s.of.N, s.than.N = s.of.N+toA, s.than.N+n-toA
+	s.of.Releases, s.than.Releases = s.of.Releases+1, s.than.Releases+1
+}
+
+// both are the contests of two arms, each against the other.
+func (p Plan) both(t *testing.T, share, scale float64) (c [2]*contest) {
+	s := Sums{Noise: privacy.Laplace{Scale: scale}}
+	for i, share := range []float64{share, 1 - share} {
+		var err error
+		if c[i], err = p.contest(s, s, share); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// outside is the larger of what both say against an effect.
+func outside(c [2]*contest, a, b Sums, effect float64) float64 {
+	x, _ := c[0].value(a, b, effect)
+	y, _ := c[1].value(b, a, -effect)
+	return max(x, y)
+}
+
+// Rates of both arms move together in ways that know all that was released, or by themselves, and
+// somebody looks after each batch: the average effect so far is ever outside of its interval in 5 % of
+// all runs at most. Found out are an E that does not pay for the noise, one that takes the rate of the
+// other arm from what was released of it, as if that were known, and one of arms of which one is
+// released later than the other.
+//
+// At a probability of 0.05 more than 86 of 1000 runs, or 153 of 2000, have probability below 1e-6
+// (binomial).
+func TestEffectCoversUnderDrift(t *testing.T) {
+	runs, most := testkit.Size(1000, 2000), testkit.Size(86, 153)
+	const batches, size, late, base, scale, risk = 100, 200, 5, 0.11, 2, 0.05
+	plan := Plan{Base: base, Effect: 0.02}
+	level := math.Log(2 / risk)
+	for name, x := range map[string]struct {
+		share  float64
+		blocks bool
+		twin   string // that is found out, beside the one that knows of no noise
+		means  func(s *split, k int) (a, b float64)
+	}{
+		"constant": {0.5, false, "known rate", func(*split, int) (a, b float64) { return base, base }},
+		"rising": {0.3, false, "late", func(_ *split, k int) (a, b float64) {
+			r := 0.03 + 0.2*float64(k)/batches
+			return r, r
+		}},
+		"rising by day, in blocks": {0.5, true, "late", func(_ *split, k int) (a, b float64) {
+			r := 0.03 + 0.2*float64(k/late)*late/batches
+			return r, r
+		}},
+		"good times follow whoever leads": {0.5, false, "late", func(s *split, _ int) (a, b float64) {
+			if s.of.Sum*float64(s.than.N) > s.than.Sum*float64(s.of.N) {
+				return 0.25, 0.25
+			}
+			return 0.02, 0.02
+		}},
+		"effects that come and go": {0.3, false, "", func(_ *split, k int) (a, b float64) {
+			return base + 0.05*math.Sin(float64(k)), base - 0.05*math.Sin(float64(k)/3)
+		}},
+	} {
+		src := noise.NewFast(3, 17)
+		c, quiet := plan.both(t, x.share, scale), plan.both(t, x.share, scale)
+		for i := range c {
+			for j := range quiet[i].pairs {
+				quiet[i].pairs[j].arms[0].noise, quiet[i].pairs[j].arms[1].noise = 0, 0
+			}
+		}
+		out := map[string]int{}
+		for range runs {
+			s := split{src: &src, share: x.share, scale: scale, blocks: x.blocks}
+			var before []Sums
+			sum, found := 0.0, map[string]bool{}
+			for k := range batches {
+				a, b := x.means(&s, k)
+				s.batch(size, a, b)
+				sum += a - b
+				at := sum / float64(k+1)
+				known := s.than
+				known.Sum, known.N, known.Releases = 1e6*known.Sum/float64(known.N), 1e6, 0
+				before = append(before, s.than)
+				for name, value := range map[string]float64{
+					"effect":   outside(c, s.of, s.than, at),
+					"no noise": outside(quiet, s.of, s.than, at),
+					"late":     outside(c, s.of, before[max(0, k-late)], at),
+				} {
+					found[name] = found[name] || value > level
+				}
+				if x.twin == "known rate" {
+					c, err := plan.contest(s.of, known, float64(s.of.N)/1e6)
+					if err != nil {
+						t.Fatal(err)
+					}
+					v, _ := c.value(s.of, known, at)
+					found[x.twin] = found[x.twin] || v > level
+				}
+			}
+			for name, is := range found {
+				if is {
+					out[name]++
+				}
+			}
+		}
+		t.Logf("%s: %v of %d", name, out, runs)
+		if out["effect"] > most || out["effect"] == 0 {
+			t.Errorf("%s: the effect was outside in %d of %d runs", name, out["effect"], runs)
+		}
+		if out["no noise"] <= most || x.twin != "" && out[x.twin] <= most {
+			t.Errorf("%s: %v of %d runs: broken copies are not found out", name, out, runs)
+		}
+	}
+}
+
+// A path is the decisions of an even split, cumulated every 20 of them.
+type path struct {
+	src   *noise.Fast
+	means [2]float64
+	steps [][2]Sums
+}
+
+const pathStep = 20
+
+// at is what was rewarded of both arms in the first n decisions.
+func (p *path) at(n int) [2]Sums {
+	for len(p.steps)*pathStep <= n {
+		var next [2]Sums
+		if k := len(p.steps); k > 0 {
+			next = p.steps[k-1]
+			n := p.src.Binomial(pathStep, 0.5)
+			for a, n := range []int{n, pathStep - n} {
+				next[a].N += n
+				next[a].Sum += float64(p.src.Binomial(n, p.means[a]))
+			}
+		}
+		p.steps = append(p.steps, next)
+	}
+	return p.steps[n/pathStep]
+}
+
+// until is after how many decisions it is conclusive by c, in batches of 2g decisions, after many of
+// at least a tenth of all before, and whether it is right.
+func (p *path) until(c [2]*contest, src *noise.Fast, scale float64, g, many int, level float64) (n int, right bool) {
+	var noise [2]float64
+	for k := 1; ; k++ {
+		next := 2 * g
+		if n > many {
+			next = max(next, n/10/pathStep*pathStep)
+		}
+		n += next
+		s := p.at(n)
+		for a := range s {
+			noise[a] += src.Laplace(scale)
+			s[a].Sum, s[a].Releases = s[a].Sum+noise[a], k
+		}
+		if x, _ := c[0].value(s[0], s[1], 2*rounding); x > level {
+			return n, true
+		}
+		if x, _ := c[1].value(s[1], s[0], 2*rounding); x > level {
+			return n, false
+		}
+	}
+}
+
+// Decisions of both arms until it is conclusive, on an even split in batches of 8/(εΔ) of each arm,
+// against the same test without privacy that is looked at after every 20, on the same rewards: the
+// table of docs/inference.md. The limits are what is promised of ε = 4, 1 and 0.5, and of no plan at
+// all. At its quick size 4.9 standard errors are allowed for: a mean at its limit fails with probability
+// 5e-7.
+func TestEffectTable(t *testing.T) {
+	runs, errors := testkit.Size(300, 3000), testkit.Size(4.9, 0)
+	mostWrong := testkit.Size(25, 120) // at 2.5 % more have probability below 1e-6
+	level := math.Log(2 / 0.05)
+	for _, means := range [][2]float64{{0.12, 0.10}, {0.06, 0.05}, {0.025, 0.02}} {
+		plan := Plan{Base: (means[0] + means[1]) / 2, Effect: means[0] - means[1]}
+		many := int(4 * 2 * 15.7 * plan.Base * (1 - plan.Base) / plan.Effect / plan.Effect)
+		src := noise.NewFast(5, uint64(1000*means[0]))
+		paths, bare, base := make([]path, runs), make([]float64, runs), 0.0
+		for _, x := range []struct {
+			epsilon, most float64
+			plan          Plan
+		}{{math.Inf(1), 1, plan}, {4, 1.15, plan}, {1, 1.3, plan}, {0.5, 1.45, plan}, {0.1, 3, plan}, {1, 2, Plan{}}} {
+			scale, g := 1/x.epsilon, pathStep/2
+			if scale > 0 {
+				g = int(math.Ceil(8/(x.epsilon*plan.Effect)/10)) * 10
+			}
+			c := x.plan.both(t, 0.5, scale)
+			ns, total, squares, wrong := make([]float64, runs), 0.0, 0.0, 0
+			for i := range paths {
+				p := &paths[i]
+				p.src, p.means = &src, means
+				n, right := p.until(c, &src, scale, g, many, level)
+				if !right {
+					wrong++
+				}
+				ns[i] = float64(n)
+				total += ns[i]
+			}
+			if scale == 0 {
+				bare, base = ns, total
+			}
+			ratio := total / base
+			for i := range ns {
+				d := ns[i] - float64(ratio*bare[i])
+				squares += float64(d * d)
+			}
+			se := math.Sqrt(squares) / base
+			t.Logf("%v at ε = %v, plan %v: %.0f (90 %%: %.0f), %.3f ± %.3f times, %d wrong", means, x.epsilon, x.plan,
+				total/float64(runs), slices.Sorted(slices.Values(ns))[runs*9/10], ratio, se, wrong)
+			if ratio-errors*se > x.most || wrong > mostWrong {
+				t.Errorf("%v at ε = %v: %.3f ± %.3f times as many as without privacy, must be at most %v; %d wrong",
+					means, x.epsilon, ratio, se, x.most, wrong)
+			}
+		}
+	}
+}
+
+func TestEffectErrors(t *testing.T) {
+	good, plan := Sums{10, 5, 1, privacy.Laplace{Scale: 1}, 0}, Plan{0.1, 0.02}
+	for _, c := range []struct {
+		a, b        Sums
+		share, risk float64
+		plan        Plan
+		want        string
+	}{
+		{good, Sums{N: -1}, 0.5, 0.05, plan, "releases"},
+		{Sums{N: 1, Sum: math.NaN()}, good, 0.5, 0.05, plan, "sum"},
+		{good, Sums{N: 1, Releases: 1, Noise: privacy.Tree{Horizon: 4, Scale: 1}}, 0.5, 0.05, plan, "noise"},
+		{good, good, 0, 0.05, plan, "share"}, {good, good, 1, 0.05, plan, "share"},
+		{good, good, math.NaN(), 0.05, plan, "share"}, {good, good, 0.5, 1, plan, "risk"},
+		{good, good, 0.5, 0, plan, "risk"}, {good, good, 0.5, 0.05, Plan{1, 0.1}, "base"},
+		{good, good, 0.5, 0.05, Plan{math.NaN(), 0.1}, "base"}, {good, good, 0.5, 0.05, Plan{0.1, -1}, "effect"},
+	} {
+		if lo, hi, err := Effect(c.a, c.b, c.share, c.plan, c.risk); err == nil || lo != -1 || hi != 1 ||
+			!strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: [%v, %v], %v must say %s", c, lo, hi, err, c.want)
+		}
+	}
+	// of nothing, of much, and of what no effect explains
+	big := math.MaxInt / 2
+	for _, plan := range []Plan{{}, plan, {0.999, 0.9}, {1e-9, 1e-9}} {
+		for _, s := range [][2]Sums{{{}, {}}, {{N: big, Sum: float64(big) / 3, Releases: 9}, {N: big, Sum: float64(big) / 2, Releases: 9}},
+			{{N: 9, Sum: 1e9, Releases: 1}, {N: 9, Sum: 1e9, Releases: 1}}, {good, {N: 9, Sum: -1e300, Releases: 1}},
+			{{N: 10, Sum: 5, Releases: 1, Noise: privacy.Gaussian{Sigma: 2}}, {N: 10, Sum: 5, Releases: 1, Noise: privacy.Gaussian{Sigma: 3}}}} {
+			lo, hi, err := Effect(s[0], s[1], 0.3, plan, 0.05)
+			if err != nil || !(-1 <= lo && lo <= hi && hi <= 1) || s[0].N == 0 && hi-lo != 2 {
+				t.Errorf("%v of %v: [%v, %v], %v", plan, s, lo, hi, err)
+			}
+		}
+	}
+}
+
+// A split of two arms at ε = 1, planned for clicks of about 11 % and a difference of 2 %: 16 batches
+// were released, each with all decisions of both arms since the one before.
+func ExampleEffect() {
+	noise := privacy.Laplace{Scale: 1}
+	blue := Sums{N: 6420, Sum: 781.3, Releases: 16, Noise: noise}
+	red := Sums{N: 6380, Sum: 641.9, Releases: 16, Noise: noise}
+	lo, hi, err := Effect(blue, red, 0.5, Plan{Base: 0.11, Effect: 0.02}, 0.05)
+	fmt.Printf("blue is better by %.4f to %.4f, %v\n", lo, hi, err)
+	// Output:
+	// blue is better by 0.0040 to 0.0382, <nil>
+}
