@@ -57,8 +57,25 @@ func Measured(mean, half float64) (m, h string) {
 	if !finite || !(half > 0) || math.IsInf(half, 0) || math.Abs(mean) >= 1e15 || half >= 1e15 {
 		return Number(mean), Number(half)
 	}
-	decimals := min(max(0, 1-int(math.Floor(math.Log10(half)))), 9)
+	decimals := Decimals(-half, half)
 	return Fixed(mean, decimals), Fixed(half, decimals)
+}
+
+// Decimals is how many an interval is written with: two digits of its half width.
+func Decimals(lo, hi float64) int {
+	if !(lo < hi) {
+		return 0
+	}
+	return min(max(0, 1-int(math.Floor(math.Log10((hi-lo)/2)))), 9)
+}
+
+// Outward writes the ends of an interval, rounded outward.
+func Outward(lo, hi float64) (l, h string) { return OutwardTo(lo, hi, Decimals(lo, hi)) }
+
+// OutwardTo is Outward with a number of decimals.
+func OutwardTo(lo, hi float64, decimals int) (l, h string) {
+	p := math.Pow10(decimals)
+	return Fixed(math.Floor(lo*p)/p, decimals), Fixed(math.Ceil(hi*p)/p, decimals)
 }
 
 // Fixed writes v with a number of decimals.

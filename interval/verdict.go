@@ -1,0 +1,216 @@
+package interval
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sotto-dp/sotto/internal/words"
+)
+
+// A Word is what a Verdict comes to.
+type Word string
+
+// The words of a verdict, the strongest first.
+const (
+	Conclusive   Word = "conclusive"    // the leader is better than each other arm
+	NoDifference Word = "no_difference" // no arm differs from the leader by more than the planned effect
+	Ahead        Word = "ahead"         // an arm leads, and that may be chance
+	NotYet       Word = "not_yet"       // rewards of fewer than two arms were released
+)
+
+// A Joint says that the decisions of an experiment are tossed with fixed shares, and that its arms are
+// released together: joint batches, which Effect wants.
+type Joint struct {
+	Shares []float64 // by arm
+	Plan   Plan
+}
+
+// A NamedArm is an arm of a verdict.
+type NamedArm struct {
+	Name string
+	Off  bool // it was removed, and cannot lead
+	Sums
+}
+
+// A Verdict is the answer of an experiment, as its page, report and replay have it. It follows from
+// what was released and from the declaration, so it costs nothing. All numbers are in the units of
+// rewards.
+type Verdict struct {
+	Word   Word   `json:"word"`
+	Text   string `json:"text"` // in a sentence without its full stop
+	Leader string `json:"leader,omitempty"`
+	// Over are the other arms of which something was released, the best first.
+	Over []Lead `json:"over"`
+	// Within is how far any of these may be from the leader; null: not known
+	Within *float64 `json:"within"`
+	// Earned is null while there is an arm of which nothing is known.
+	Earned *Earned `json:"earned"`
+	// ConstantRates says that it is right only where each arm's mean stays the same.
+	ConstantRates bool `json:"constant_rates"`
+}
+
+// A Lead is the leader against another arm.
+type Lead struct {
+	Arm      string      `json:"arm"`
+	Interval *[2]float64 `json:"interval"` // of the leader's mean less this arm's
+	Better   bool        `json:"better"`   // the leader is, surely
+}
+
+// Earned is what all decisions that were released have earned, less what they would have earned if
+// each arm had got the same number of them: by the private means, and an interval. In joint batches it
+// is of what was to be expected of the tosses.
+type Earned struct {
+	Estimate float64     `json:"estimate"`
+	Interval *[2]float64 `json:"interval"`
+}
+
+// Told says whether there is anything to tell: shares that are equal by design earn nothing.
+func (e *Earned) Told() bool { return e != nil && e.Interval[0] < e.Interval[1] }
+
+// Assumes is what a verdict with ConstantRates says beside itself, in sentences; else nothing.
+func (v Verdict) Assumes() string {
+	if !v.ConstantRates {
+		return ""
+	}
+	return "The verdict and differences assume that each arm's mean stays the same: where means change " +
+		"while shares do, an arm may look better because it was given more often at better times."
+}
+
+// mostCompared is with how many other arms the leader is compared.
+const mostCompared = 30
+
+// Verdict is the answer for all arms of the table, in their order. Intervals hold at all times
+// together with all others of the table, whichever arm leads. It is ever conclusive of an arm that some
+// other arm equals or beats with probability 5 % at most: of constant means, or in joint batches, where
+// means may change, one that the other equals or beats at every decision.
+//
+// Proof of the second, in joint batches. For each such arm b fix the other, a(b). Then b is conclusive only
+// if it beats a(b), by Effect's test of one side at risk/K. Sum over b. Of two arms that is the interval
+// itself.
+//
+// Proof of Earned. It is Σ_a (N_a − N/K)μ_a, the same for all μ_a less one number, here the leader's
+// mean: so Σ_a (N/K − N_a)(μ_leader − μ_a), of which each term has its interval. In joint batches with
+// shares q_a, of two arms, Σ_i (q_a − ½)(u_i(a) − u_i(b)) is (q_a − ½)N times the average effect.
+func (t Table) Verdict(arms []NamedArm) Verdict {
+	out := Verdict{Word: NotYet, Over: []Lead{}, ConstantRates: t.Joint == nil}
+	var ranked []int // the arms that something is known of, the best first
+	for i, a := range arms {
+		if a.N > 0 {
+			ranked = append(ranked, i)
+		}
+	}
+	mean := func(i int) float64 { return arms[i].Sum / float64(arms[i].N) }
+	slices.SortStableFunc(ranked, func(i, j int) int { return cmp.Compare(mean(j), mean(i)) })
+	at := slices.IndexFunc(ranked, func(i int) bool { return !arms[i].Off })
+	if at < 0 {
+		out.Text = "Not yet: nothing was released"
+		return out
+	}
+	best, better, known, within := ranked[at], 0, 0, 0.0
+	out.Leader = arms[best].Name
+	for _, i := range slices.Delete(ranked, at, at+1) {
+		if len(out.Over) == mostCompared {
+			break
+		}
+		lead := Lead{Arm: arms[i].Name}
+		if lead.Interval, lead.Better = t.lead(arms, best, i); lead.Interval != nil {
+			known++
+			within = max(within, -lead.Interval[0], lead.Interval[1])
+		}
+		if lead.Better {
+			better++
+		}
+		out.Over = append(out.Over, lead)
+	}
+	all := len(arms) - 1
+	if known > 0 && known == len(out.Over) {
+		out.Within = &within
+	}
+	if known == all {
+		out.Earned = t.earned(arms, best, out.Over)
+	}
+	switch {
+	case len(out.Over) == 0:
+	case better == all:
+		out.Word = Conclusive
+	case t.Joint != nil && known == all && t.Joint.Plan.Effect > 0 && within <= t.Joint.Plan.Effect*(t.Hi-t.Lo):
+		out.Word = NoDifference
+	default:
+		out.Word = Ahead
+	}
+	out.Text = out.text(better, all)
+	return out
+}
+
+// lead is an interval for the mean of one arm less that of another, and whether the one is better.
+func (t Table) lead(arms []NamedArm, of, than int) (*[2]float64, bool) {
+	a, b := arms[of].Sums, arms[than].Sums
+	if t.Joint == nil {
+		d := t.Difference(a, b)
+		return d, d != nil && d[0] > 0
+	}
+	_, risk := t.risks()
+	k, share := float64(t.Arms), t.Joint.Shares[of]/(t.Joint.Shares[of]+t.Joint.Shares[than])
+	lo, hi, err := Effect(a, b, share, t.Joint.Plan, risk/(k*(k-1)/2))
+	if err != nil {
+		return nil, false
+	}
+	least, _, _ := Effect(a, b, share, t.Joint.Plan, 2*risk/k)
+	width := t.Hi - t.Lo
+	return &[2]float64{width * lo, width * hi}, least > 0
+}
+
+// earned is what the shares that were given have earned against equal ones.
+func (t Table) earned(arms []NamedArm, best int, over []Lead) *Earned {
+	n, k := 0.0, float64(len(arms))
+	less := make(map[string]float64, len(arms)) // what an arm was given less than an equal share
+	for _, a := range arms {
+		n += float64(a.N)
+	}
+	for i, a := range arms {
+		less[a.Name] = n/k - float64(a.N)
+		if t.Joint != nil {
+			less[a.Name] = n/k - float64(n*t.Joint.Shares[i])
+		}
+	}
+	out := &Earned{Interval: &[2]float64{}}
+	lead := arms[best].Sum / float64(arms[best].N)
+	for _, a := range arms {
+		out.Estimate += float64(less[a.Name] * (lead - a.Sum/float64(a.N)) * (t.Hi - t.Lo))
+	}
+	for _, o := range over {
+		x, y := less[o.Arm]*o.Interval[0], less[o.Arm]*o.Interval[1]
+		out.Interval[0] += min(x, y)
+		out.Interval[1] += max(x, y)
+	}
+	return out
+}
+
+// text is the verdict in a sentence.
+func (v Verdict) text(better, all int) string {
+	level := words.Number(100*Confidence) + " %"
+	by := "" // of two arms
+	if all == 1 && len(v.Over) == 1 && v.Over[0].Interval != nil {
+		lo, hi := words.Outward(v.Over[0].Interval[0], v.Over[0].Interval[1])
+		by = lo + " to " + hi
+	}
+	switch {
+	case v.Word == NotYet:
+		return "Not yet: nothing was released of a second arm"
+	case v.Word == Conclusive && by != "":
+		return fmt.Sprintf("%s is better than %s, by %s, at %s confidence", v.Leader, v.Over[0].Arm, by, level)
+	case v.Word == Conclusive:
+		return fmt.Sprintf("%s is better than each other arm, at %s confidence", v.Leader, level)
+	case v.Word == NoDifference:
+		_, most := words.Outward(0, *v.Within)
+		return fmt.Sprintf("No arm differs from %s by more than %s, at %s confidence", v.Leader, most, level)
+	case by != "":
+		return fmt.Sprintf("%s is ahead, not yet conclusive: better than %s by %s, at %s confidence", v.Leader,
+			v.Over[0].Arm, by, level)
+	case better == 0:
+		return v.Leader + " is ahead, not yet conclusive"
+	}
+	return fmt.Sprintf("%s is ahead, not yet conclusive: better than %d of %d others, at %s confidence",
+		v.Leader, better, all, level)
+}
