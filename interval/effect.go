@@ -118,8 +118,8 @@ func (p Plan) contest(of, than Sums, share float64) (*contest, error) {
 		return nil, fmt.Errorf("interval: share is %v, must be above 0 and below 1", share)
 	case !(p.Base >= 0 && p.Base < 1):
 		return nil, fmt.Errorf("interval: base is %v, must be at least 0 and below 1", p.Base)
-	case !(p.Effect >= 0 && p.Effect < 1):
-		return nil, fmt.Errorf("interval: effect is %v, must be at least 0 and below 1", p.Effect)
+	case !(p.Effect >= 0 && p.Effect <= 1):
+		return nil, fmt.Errorf("interval: effect is %v, must be from 0 to 1", p.Effect)
 	}
 	var tops [2]float64
 	var costs [2]func(float64) float64

@@ -33,7 +33,8 @@ type Sums struct {
 // It is assumed that each reward of the arm has this mean given all before it (draws of one law
 // will do), that noise is independent of all else, and that which rewards a release reads, and how
 // many, depends on earlier releases and on what has nothing to do with rewards: as in every play of
-// this module. Which arm is played may depend on all that was released.
+// this module. Which arm is played may depend on all that was released. Where means change, it is an
+// interval for the average of the means that the arm's rewards had so far, each given all before it.
 //
 // Proof. Let release k read n_k rewards with the noise Z_k, S_k their noisy sum, and |λ| < 1/b for
 // Lap(b). As X ∈ [0,1], E e^{λX} ≤ 1−μ+μe^λ by convexity; E e^{λZ} ≤ ψ(λ), which is 1/(1−λ²b²) for
@@ -45,7 +46,10 @@ type Sums struct {
 // is a supermartingale that begins at 1, as n_i is known before S_i, and so is its mixture over λ
 // with weights that are fixed beforehand, here equal ones of ±λ_0 2^{−j/2}. By Ville's inequality
 // that is ever at least 1/risk with probability risk at most. The interval is the means at which it
-// is below. The noise is inside of the supermartingale, and is paid for as part of the deviation of
+// is below. Where means change, (1−μ+μe^λ)^n at their average μ is at least Π(1−μ_s+μ_s e^λ), as
+// log(1+μg) is concave in μ, so M is at most the supermartingale that has this product.
+//
+// The noise is inside of the supermartingale, and is paid for as part of the deviation of
 // the sum: not by a bound on the noise beside one on the rewards. It is the sub-Bernoulli
 // confidence sequence of Howard et al. (2021) by a discrete mixture, and the noise enters as the
 // randomisation of each reward does in Waudby-Smith et al. (2023). To adapt to the variance of
