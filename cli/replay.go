@@ -140,7 +140,9 @@ type replayedJSON struct {
 	Budget    string     `json:"budget"` // of a decision, with the metrics
 	Spent     spentJSON  `json:"spent"`
 	Condition string     `json:"interval_condition,omitempty"` // on which intervals hold
-	Arms      []keptJSON `json:"arms"`
+	// null where there are contexts
+	Verdict *interval.Verdict `json:"verdict,omitempty"`
+	Arms    []keptJSON        `json:"arms"`
 	// Contexts is null where there are arms.
 	Contexts *replayedContexts `json:"contexts,omitempty"`
 }
@@ -201,7 +203,7 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	if r.Answer >= 0 {
 		out.Answer = &x.Arms[r.Answer].Name
 	}
-	table := interval.Table{Arms: len(r.Arms), Lo: lo, Hi: hi}
+	table := x.Table()
 	for i, a := range r.Arms {
 		arm := keptJSON{Name: x.Arms[i].Name, Off: a.Off, Released: a.Released, Releases: a.Releases}
 		if m := meanOf(a, lo, hi); m.N > 0 {
@@ -212,6 +214,9 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	}
 	if r.Contextual != nil {
 		out.Contexts = contextsOf(*r.Contextual)
+	} else {
+		v := serve.VerdictOf(x, r.Arms)
+		out.Verdict = &v
 	}
 	return out, nil
 }
@@ -255,6 +260,12 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	if r.Answer != nil {
 		fmt.Fprintf(w, "answer\t%s\n", *r.Answer)
 	}
+	if r.Verdict != nil {
+		fmt.Fprintf(w, "verdict\t%s\n", r.Verdict.Text)
+		if e := r.Verdict.Earned; e.Told() {
+			fmt.Fprintf(w, "earned\t%.4g more than equal shares, %s\n", e.Estimate, intervalText(e.Interval))
+		}
+	}
 	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", words.Counted(r.Rounds, "batch", "batches"))
 	fmt.Fprintf(w, "spent\t%s of %s a decision\n", r.Spent.Text, r.Budget)
 	if c := r.Contexts; c != nil {
@@ -283,6 +294,9 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 		return err
 	}
 	note := intervalNote
+	if r.Verdict != nil && r.Verdict.ConstantRates {
+		note += "\n" + r.Verdict.Assumes()
+	}
 	if r.Condition != "" {
 		note += "\n" + r.Condition
 	}

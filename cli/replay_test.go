@@ -133,6 +133,10 @@ func TestLiveTrial(t *testing.T) {
 		}
 	}
 
+	if got, want := verdictOf(t, out), verdictOf(t, s.text(200, "GET", x+"/report", "")); got != want {
+		t.Errorf("replay has the verdict %s, the report %s", got, want)
+	}
+
 	lines := strings.SplitAfter(text, "\n")
 	damaged := regexp.MustCompile(`"sum":\[-?`).ReplaceAllString(text, "${0}1") // sums may be negative
 	cut := strings.Join(lines[:len(lines)-2], "")
@@ -200,6 +204,17 @@ func intervalsOf(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// verdictOf is the verdict in a report or a replay, as it is written.
+func verdictOf(t *testing.T, text string) string {
+	t.Helper()
+	var in struct{ Verdict json.RawMessage }
+	var b bytes.Buffer
+	if err := json.Unmarshal([]byte(text), &in); err != nil || json.Compact(&b, in.Verdict) != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return b.String()
 }
 
 // fetch reads what everybody may.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
@@ -647,6 +648,12 @@ func (l *Experiment) Take() (play.Take, error) {
 
 // maxAddress is the longest address of a webhook or a helper, in bytes.
 const maxAddress = 2048
+
+// Table has the intervals and the verdict of the experiment's arms.
+func (l *Experiment) Table() interval.Table {
+	lo, hi := l.Range()
+	return interval.Table{Arms: len(l.Arms), Lo: lo, Hi: hi}
+}
 
 // IntervalCondition is on what an interval for a mean of the released sums rests, beside what
 // is proved of it: a sentence, empty if there is nothing. Where decisions can be retracted,

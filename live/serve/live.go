@@ -111,6 +111,15 @@ func (a ArmInfo) Sums() interval.Sums {
 	return out
 }
 
+// VerdictOf is the answer of an experiment with arms: of what was released, and so post-processing of it.
+func VerdictOf(x *Experiment, arms []ArmInfo) interval.Verdict {
+	named := make([]interval.NamedArm, len(arms))
+	for i, a := range arms {
+		named[i] = interval.NamedArm{Name: x.Arms[i].Name, Off: a.Off, Sums: a.Sums()}
+	}
+	return x.Table().Verdict(named)
+}
+
 // record is what the store has of an experiment beside its play.
 type record struct {
 	Declaration json.RawMessage `json:"declaration"`

@@ -272,7 +272,7 @@ func TestTwoWorldsOfPages(t *testing.T) {
 	first := &pageWorld{}
 	synctest.Test(t, func(t *testing.T) { silent, silentAt = first.play(t, nil) })
 	if text := until(silent, forever); strings.Count(text, "event: update") < 60 ||
-		!strings.Contains(text, "blue leads") && !strings.Contains(text, "red leads") ||
+		!strings.Contains(text, "blue is ahead") && !strings.Contains(text, "red is ahead") ||
 		!strings.Contains(text, ":\n\n") {
 		t.Fatalf("too little is seen: %d events", strings.Count(text, "event: update"))
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/page"
 	"github.com/sotto-dp/sotto/live/serve/store"
@@ -72,6 +73,19 @@ func TestReport(t *testing.T) {
 	if d := r.Differences[0].Interval; total != r.Released || !(d[0] < d[1] && d[1] < 0.2) {
 		t.Errorf("%d released of %d; difference %v", r.Released, total, d)
 	}
+	v := r.Verdict
+	if v == nil || v.Leader != "blue" || v.Word != interval.Ahead || v.Over[0].Arm != "red" || !v.ConstantRates ||
+		*v.Over[0].Interval != [2]float64{0 - r.Differences[0].Interval[1], 0 - r.Differences[0].Interval[0]} ||
+		v.Earned == nil || !(v.Earned.Interval[0] <= v.Earned.Estimate && v.Earned.Estimate <= v.Earned.Interval[1]) {
+		t.Errorf("the verdict is %+v", v)
+	}
+	live := w.want(200, "GET", "/experiments/shop", "")
+	for _, want := range []string{`data-leader="blue"`, `data-verdict="ahead"`, "blue is ahead, not yet conclusive: ",
+		"more than equal shares", v.Assumes()} {
+		if !strings.Contains(strings.ReplaceAll(live, "&#39;", "'"), want) {
+			t.Errorf("%s is not on the live page", want)
+		}
+	}
 	html := w.ask("GET", reportPath, "")
 	policy := html.Header().Get("Content-Security-Policy")
 	for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'"} {
@@ -80,7 +94,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 	body := html.Body.String()
-	for _, want := range []string{"<meter", "blue leads", "epsilon=1 of epsilon=1 spent", r.Tip,
+	for _, want := range []string{"<meter", "blue leads", "epsilon=1 of epsilon=1 spent", r.Tip, v.Text, v.Assumes(),
 		"<svg", r.Guarantee} {
 		if !strings.Contains(body, strings.ReplaceAll(want, "'", "&#39;")) {
 			t.Errorf("%s is not on the page", want)

@@ -24,11 +24,8 @@ import (
 // The report of an experiment is made of its declaration, of what operators did, and of its
 // releases: nothing in it changes between public ticks, whoever decides or reports.
 
-// Of how many arms a page has lines, and differences to the arm that leads.
-const (
-	mostLines       = 8
-	mostDifferences = 30
-)
+// mostLines is of how many arms a page has lines.
+const mostLines = 8
 
 // A Summary is the numbers of an experiment.
 type Summary struct {
@@ -43,16 +40,18 @@ type Summary struct {
 	Each      string      `json:"each"`   // of a decision
 	Spent     string      `json:"spent"`  // of that, at most
 	// of the budget that is spent; null if it is no number
-	Share       *float64      `json:"share"`
-	Released    int           `json:"released"`
-	Last        *time.Time    `json:"last_release"`
-	Batches     int           `json:"batches"`
-	Lines       int           `json:"lines"`
-	Tip         string        `json:"tip,omitempty"`
-	Confidence  float64       `json:"confidence"`
-	Leader      string        `json:"leader,omitempty"` // by its private mean
-	Arms        []ReportedArm `json:"arms"`
-	Differences []Difference  `json:"differences"` // of others to the leader
+	Share      *float64   `json:"share"`
+	Released   int        `json:"released"`
+	Last       *time.Time `json:"last_release"`
+	Batches    int        `json:"batches"`
+	Lines      int        `json:"lines"`
+	Tip        string     `json:"tip,omitempty"`
+	Confidence float64    `json:"confidence"`
+	Leader     string     `json:"leader,omitempty"` // by its private mean
+	// Verdict is the answer; null where there are no arms.
+	Verdict     *interval.Verdict `json:"verdict,omitempty"`
+	Arms        []ReportedArm     `json:"arms"`
+	Differences []Difference      `json:"differences"` // of others to the leader
 	// Contexts is what there is in the place of arms, where there are none.
 	Contexts *Contexts `json:"contexts,omitempty"`
 
@@ -161,41 +160,32 @@ func reportOf(x serve.Info) (*Summary, error) {
 	if out.Contexts = contextsOf(x); out.Contexts != nil {
 		out.Released = x.Contextual.Released
 	}
-	var ranked []int // arms that have a mean, the best first
 	for i, a := range x.Arms {
 		arm := ReportedArm{Name: decl.Arms[i].Name, Off: a.Off, Released: a.Released, Releases: a.Releases}
 		if a.Released > 0 {
 			mean := out.inUnits(a.Sum / float64(a.Released))
 			arm.Mean = &mean
-			ranked = append(ranked, i)
 		}
-		arm.Interval = out.table().Mean(a.Sums())
+		arm.Interval = decl.Table().Mean(a.Sums())
 		out.Released += a.Released
 		out.Arms = append(out.Arms, arm)
 	}
-	slices.SortStableFunc(ranked, func(a, b int) int {
-		return cmp.Compare(*out.Arms[b].Mean, *out.Arms[a].Mean)
-	})
-	for i, a := range ranked {
-		if i == 0 {
-			out.Leader = out.Arms[a].Name
-			continue
+	if out.Contexts != nil {
+		return out, nil
+	}
+	v := serve.VerdictOf(out.decl, x.Arms)
+	out.Verdict, out.Leader = &v, v.Leader
+	for _, o := range v.Over {
+		d := Difference{Arm: o.Arm}
+		if o.Interval != nil {
+			d.Interval = &[2]float64{0 - o.Interval[1], 0 - o.Interval[0]} // no −0
 		}
-		if i > mostDifferences {
-			break
-		}
-		out.Differences = append(out.Differences, Difference{out.Arms[a].Name,
-			out.table().Difference(x.Arms[a].Sums(), x.Arms[ranked[0]].Sums())})
+		out.Differences = append(out.Differences, d)
 	}
 	return out, nil
 }
 
 func (r *Summary) inUnits(x float64) float64 { return r.lo + float64((r.hi-r.lo)*x) }
-
-// table has the intervals of the arms.
-func (r *Summary) table() interval.Table {
-	return interval.Table{Arms: len(r.decl.Arms), Lo: r.lo, Hi: r.hi}
-}
 
 // share is how much of a decision's budget is spent.
 func share(loss privacy.Loss, each privacy.Budget) *float64 {
@@ -275,6 +265,13 @@ func (r *Summary) page(decl []byte) report.Page {
 	}
 	out.Facts = []report.Fact{{Name: "state", Value: state}, {Name: "policy", Value: r.Policy},
 		{Name: "decisions released", Value: words.Whole(r.Released)}}
+	if r.Verdict != nil {
+		out.Facts = append([]report.Fact{{Name: "verdict", Value: r.Verdict.Text}}, out.Facts...)
+		if e := r.Verdict.Earned; e.Told() {
+			out.Facts = append(out.Facts, report.Fact{Name: "earned against equal shares",
+				Value: words.Number(e.Estimate) + ", " + within(e.Interval, decimalsOf(e.Interval))})
+		}
+	}
 	if r.Last != nil {
 		out.Facts = append(out.Facts, report.Fact{Name: "last release",
 			Value: r.Last.UTC().Format("2006-01-02 15:04:05 UTC")})
@@ -298,6 +295,9 @@ func (r *Summary) page(decl []byte) report.Page {
 			"its mean less that of the leader"}, Text: 1,
 			Groups: []report.Group{{Head: r.Leader + " leads"}},
 			Notes:  []string{"An interval below 0 says that the arm is worse than the one that leads."}}
+		if assumes := r.Verdict.Assumes(); assumes != "" {
+			t.Notes = append(t.Notes, assumes)
+		}
 		for _, d := range r.Differences {
 			t.Groups[0].Rows = append(t.Groups[0].Rows, []string{d.Arm, within(d.Interval, decimalsOf(d.Interval))})
 		}

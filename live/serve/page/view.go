@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -44,18 +43,17 @@ type View struct {
 	Window            time.Duration
 	Changes           int // that come with the next ticks
 	Arms              []Arm
-	Contexts          *Contexts  // in the place of arms, nil where there are some
-	Decisions         int        // that were issued
-	Released          int        // of which the rewards were released
-	Batches           int        // where there are contexts, releases
-	Last              *time.Time // of the releases
-	Leader            string     // by its private mean; empty before the first release
-	Sure              string     // how sure that is, in a sentence
-	Kept              string     // the arm that everybody gets since it has stopped
-	Lo, Hi            float64    // the range of rewards
-	Confidence        float64    // of all intervals together, at all times
-	Condition         string     // on which intervals hold; empty if on none
-	Differences       []Difference
+	Contexts          *Contexts         // in the place of arms, nil where there are some
+	Decisions         int               // that were issued
+	Released          int               // of which the rewards were released
+	Batches           int               // where there are contexts, releases
+	Last              *time.Time        // of the releases
+	Leader            string            // by its private mean; empty before the first release
+	Verdict           *interval.Verdict // nil where there are contexts
+	Kept              string            // the arm that everybody gets since it has stopped
+	Lo, Hi            float64           // the range of rewards
+	Confidence        float64           // of all intervals together, at all times
+	Condition         string            // on which intervals hold; empty if on none
 	Privacy           Privacy
 	Lines             int    // of the transcript
 	Tip               string // the SHA-256 of the last of them
@@ -73,6 +71,8 @@ type Arm struct {
 	Releases  int
 	Mean      *float64
 	Interval  *[2]float64
+	// Difference is of its mean less the leader's.
+	Difference *[2]float64
 }
 
 // Privacy is what is promised to whom, and what of it is spent.
@@ -118,14 +118,18 @@ func viewOf(info serve.Info, r *Summary) *View {
 	v := &View{Name: decl.Name, Description: decl.Description, Public: decl.Public, Reason: info.Reason,
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
 		Window: decl.Window, Changes: len(info.Changes), Released: r.Released, Batches: info.Batches,
-		Last: r.Last, Leader: r.Leader, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
-		Condition:   decl.IntervalCondition(),
-		Differences: r.Differences, Lines: info.Lines, Tip: info.Tip}
+		Last: r.Last, Leader: r.Leader, Verdict: r.Verdict, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
+		Condition: decl.IntervalCondition(), Lines: info.Lines, Tip: info.Tip}
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
 		v.Arms = append(v.Arms, Arm{Name: decl.Arms[i].Name, Off: a.Off, Kept: i == info.Keep,
 			Leads: decl.Arms[i].Name == r.Leader, Decisions: a.Decisions, Released: a.Released,
 			Releases: a.Releases, Mean: r.Arms[i].Mean, Interval: r.Arms[i].Interval})
+		for _, d := range r.Differences {
+			if d.Arm == decl.Arms[i].Name {
+				v.Arms[i].Difference = d.Interval
+			}
+		}
 	}
 	if v.Contexts = contextsOf(info); v.Contexts != nil {
 		v.Decisions, v.Batches = info.Contextual.Decisions, info.Contextual.Releases
@@ -138,7 +142,6 @@ func viewOf(info serve.Info, r *Summary) *View {
 		at := info.Until.UTC()
 		v.Until = &at
 	}
-	v.Sure = sure(r)
 	v.Privacy = Privacy{Unit: r.Unit, Assignments: decl.Assignments(), Budget: r.Budget, Each: r.Each,
 		Spent: r.Spent, Share: r.Share, Guarantee: r.Guarantee,
 		Protected: protected(r.Guarantee), Exposed: exposedOf(&decl)}
@@ -199,37 +202,12 @@ func stateOf(info serve.Info) (State, string) {
 	return Failed, "failed: it can be read and stopped"
 }
 
-// sure says how sure it is that the leader leads.
-func sure(r *Summary) string {
-	if r.Leader == "" || len(r.Differences) == 0 {
-		return ""
-	}
-	better := 0
-	for _, d := range r.Differences {
-		if d.Interval != nil && d.Interval[1] < 0 {
-			better++
-		}
-	}
-	of := len(r.Arms) - 1
-	level := words.Number(100*r.Confidence) + "\u202f%"
-	switch {
-	case better == of && of == 1:
-		return r.Leader + " is better than " + r.Differences[0].Arm + ", at " + level + " confidence"
-	case better == of:
-		return r.Leader + " is better than each other arm, at " + level + " confidence"
-	case better == 0:
-		return r.Leader + " leads; that it is better than any other arm is not sure yet"
-	}
-	return fmt.Sprintf("%s leads, and is better than %d of %d others, at %s confidence", r.Leader, better,
-		of, level)
-}
-
-// decimalsOf has two digits of an interval's half width; 0 if there is none.
+// decimalsOf is how many decimals an interval is written with; 0 if there is none.
 func decimalsOf(x *[2]float64) int {
 	if x == nil {
 		return 0
 	}
-	return min(max(0, 1-int(math.Floor(math.Log10((x[1]-x[0])/2)))), 9)
+	return words.Decimals(x[0], x[1])
 }
 
 // within writes an interval for reading, rounded outward.
@@ -237,9 +215,8 @@ func within(x *[2]float64, decimals int) string {
 	if x == nil {
 		return "–"
 	}
-	p := math.Pow10(decimals)
-	return "[" + words.Fixed(math.Floor(x[0]*p)/p, decimals) + ", " +
-		words.Fixed(math.Ceil(x[1]*p)/p, decimals) + "]"
+	lo, hi := words.OutwardTo(x[0], x[1], decimals)
+	return "[" + lo + ", " + hi + "]"
 }
 
 // Data is what charts are drawn from. That of an event has the rows that are new: of each list the
@@ -338,7 +315,7 @@ func (r *Summary) courses(points func(func(serve.Point, error) bool)) (out []Cou
 	for arm, of := range kept {
 		c := Course{Arm: arm, Points: [][6]float64{}}
 		for _, p := range of {
-			band := r.table().Mean(p.Sums)
+			band := r.decl.Table().Mean(p.Sums)
 			if band == nil {
 				continue
 			}
