@@ -325,19 +325,29 @@ func checkNamed(what, name string, most int, reward float64) error {
 
 // post sends one request to an experiment.
 func (c *Client) post(ctx context.Context, in, out any, experiment string, what ...string) error {
+	return c.ask(ctx, http.MethodPost, in, out, experiment, what...)
+}
+
+// ask sends one request about an experiment, with a body unless in is nil.
+func (c *Client) ask(ctx context.Context, method string, in, out any, experiment string, what ...string) error {
 	if experiment == "" || experiment == "." || experiment == ".." {
 		return fmt.Errorf("%w: experiment must be a name", ErrRequest)
 	}
-	body, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("%w: it has no JSON", ErrRequest) // json says the value
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("%w: it has no JSON", ErrRequest) // json says the value
+		}
+		body = bytes.NewReader(text)
 	}
 	to := c.base.JoinPath(append([]string{"v1", "experiments", url.PathEscape(experiment)}, what...)...)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRequest, err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
 	r.Header.Set("Authorization", "Bearer "+c.key)
 	_, data, err := c.send(ctx, r)
 	if err != nil {
