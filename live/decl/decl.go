@@ -652,7 +652,7 @@ const maxAddress = 2048
 // Table has the intervals and the verdict of the experiment's arms.
 func (l *Experiment) Table() interval.Table {
 	lo, hi := l.Range()
-	return interval.Table{Arms: len(l.Arms), Lo: lo, Hi: hi}
+	return interval.Table{Arms: len(l.Arms), Lo: lo, Hi: hi, Joint: l.compared()}
 }
 
 // IntervalCondition is on what an interval for a mean of the released sums rests, beside what

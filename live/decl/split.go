@@ -10,6 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 )
@@ -155,17 +156,33 @@ func (l *Experiment) sharesOf() (out []float64) {
 	return out
 }
 
+// compared is what the verdict of an A/B test needs, nil of other experiments.
+func (l *Experiment) compared() *interval.Joint {
+	if !l.Split() {
+		return nil
+	}
+	lo, hi := l.Range()
+	out := &interval.Joint{Shares: l.sharesOf(), Plan: interval.Plan{Effect: l.Effect / (hi - lo)}}
+	if out.Shares == nil {
+		out.Shares = slices.Repeat([]float64{1 / float64(len(l.Arms))}, len(l.Arms))
+	}
+	if l.Rate != 0 {
+		out.Plan.Base = (l.Rate - lo) / (hi - lo)
+	}
+	return out
+}
+
 // planned are the parameters of the policy with those that are declared in the units of rewards.
 func (l *Experiment) planned(params catalog.Params) catalog.Params {
 	if !l.Split() {
 		return params
 	}
-	lo, hi := l.Range()
-	if l.Effect != 0 {
-		params["effect"] = l.Effect / (hi - lo)
+	plan := l.compared().Plan
+	if plan.Effect != 0 {
+		params["effect"] = plan.Effect
 	}
-	if l.Rate != 0 {
-		params["rate"] = (l.Rate - lo) / (hi - lo)
+	if plan.Base != 0 {
+		params["rate"] = plan.Base
 	}
 	return params
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/play"
 )
 
@@ -56,6 +57,10 @@ func TestParseSplit(t *testing.T) {
 	if q, err := again.Queue(); err != nil || !strings.Contains(q, "(classic 0.75, onepage 0.25)") ||
 		!strings.Contains(q, "120 decisions") {
 		t.Error(q, err)
+	}
+	table := again.Table()
+	if j := table.Joint; j == nil || j.Shares[0] != 0.75 || j.Plan != (interval.Plan{Base: 0.1, Effect: 0.2}) || table.Hi != 10 {
+		t.Errorf("its verdict is by %+v", table)
 	}
 	if len(again.Policy.Params) != 0 {
 		t.Errorf("it was given parameters: %v", again.Policy.Params)
