@@ -19,6 +19,9 @@ func wager(a, b Sums, share float64, plan Plan, scale, effect float64) float64 {
 	top := 1.0
 	if scale > 0 {
 		top = min(1, 0.9/scale)
+		for -math.Log(1-top*top*scale*scale) > 0.45 {
+			top *= 0.95
+		}
 	}
 	total, sum := 0.0, 0.0
 	for j := -4; j <= 4; j++ {
@@ -335,7 +338,7 @@ func TestEffectTable(t *testing.T) {
 		for _, x := range []struct {
 			epsilon, most float64
 			plan          Plan
-		}{{math.Inf(1), 1, plan}, {4, 1.15, plan}, {1, 1.3, plan}, {0.5, 1.45, plan}, {0.1, 3, plan}, {1, 2, Plan{}}} {
+		}{{math.Inf(1), 1, plan}, {4, 1.15, plan}, {1, 1.3, plan}, {0.5, 1.45, plan}, {0.1, 2.8, plan}, {1, 2, Plan{}}} {
 			scale, g := 1/x.epsilon, pathStep/2
 			if scale > 0 {
 				g = int(math.Ceil(8/(x.epsilon*plan.Effect)/10)) * 10
