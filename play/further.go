@@ -37,6 +37,7 @@ type further struct {
 	// what the curator of people's rewards releases, nil where that is not known, and what was
 	outline *release.Outline
 	slots   map[int]bool
+	sums    []float64 // of a metric, what was released of each arm
 }
 
 // maxMetrics is far beyond what a budget can be shared out to.
@@ -173,7 +174,13 @@ func (f *further) add(arms []int, text []byte) error {
 	if err == nil {
 		_, err = checkRelease(f.outline, f.slots, arms, released, text)
 	}
-	return err
+	if err != nil || f.sums == nil {
+		return err
+	}
+	for i, a := range arms {
+		f.sums[a] += released.Sum(i)
+	}
+	return nil
 }
 
 // releaseFurther releases the metrics or rules of these arms, charges the ledger of the rewards for

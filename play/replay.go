@@ -29,7 +29,9 @@ type Replayed struct {
 	Sums     []float64
 	Releases []int             // how many releases that were
 	Noise    privacy.Mechanism // of each release, as it was charged; nil before the first
-	Rules    []Earned
+	// Metrics are the noisy sums of each metric, by arm, mapped to [0,1].
+	Metrics [][]float64
+	Rules   []Earned
 }
 
 // Replay plays a transcript again, without rewards and without vectors: cfg is as for New, with a
@@ -90,10 +92,13 @@ func (l *Live) past() *past {
 	p := &past{Replayed: Replayed{Ledger: l.ledger, Off: make([]bool, n), Released: make([]int, n),
 		Sums: make([]float64, n), Releases: make([]int, n)}, of: l, heads: make([]int, n),
 		asked: make([]int, n), slots: map[int]bool{}}
-	for _, f := range l.further {
+	for i, f := range l.further {
 		if f.most > 0 {
 			p.Rules = append(p.Rules, Earned{Name: f.Name, Clip: f.most, Lo: l.cfg.Lo, Hi: l.cfg.Hi})
+			continue
 		}
+		l.further[i].sums = make([]float64, n)
+		p.Metrics = append(p.Metrics, l.further[i].sums)
 	}
 	return p
 }

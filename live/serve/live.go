@@ -68,6 +68,8 @@ type Info struct {
 	// Spent is what a reward has lost at most, and Cap what it may lose.
 	Spent, Cap privacy.Loss
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
+
+	measured *measuring // of its metrics; nil: they are measured anew
 }
 
 // An ArmInfo is what is public of an arm.
@@ -177,6 +179,7 @@ type served struct {
 	ticked  int64        // the last tick
 	ledger  *privacy.Ledger
 	board   board
+	metrics measuring
 	sign    signer
 	coins   *rand.Rand // of the floor
 	hashes
@@ -468,7 +471,7 @@ func (x *served) info(now int64) Info {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	out := Info{Experiment: x.decl, Reason: x.durable.reason, Why: string(x.durable.why), Keep: x.durable.keep,
-		Batches: x.shown, Tick: time.Duration(x.tick) * time.Millisecond}
+		Batches: x.shown, Tick: time.Duration(x.tick) * time.Millisecond, measured: &x.metrics}
 	var until int64
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {
 		out.Until = time.UnixMilli(until)

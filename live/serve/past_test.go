@@ -417,7 +417,7 @@ func (s *site) replay(lines []string) {
 func wasReplayed(t testing.TB, r *Replayed, was pastInfo) {
 	t.Helper()
 	got := pastInfo{State: was.State, Why: r.End, Keep: r.Keep, Batches: r.Batches, Lines: r.Lines, Tip: r.Tip,
-		Metrics: was.Metrics, Epsilon: fmt.Sprint(r.Spent.Pure()), Zcdp: fmt.Sprint(r.Spent.ZCDP()),
+		Metrics: r.Metrics, Epsilon: fmt.Sprint(r.Spent.Pure()), Zcdp: fmt.Sprint(r.Spent.ZCDP()),
 		Decisions: was.Decisions}
 	for i, a := range r.Arms {
 		got.Arms = append(got.Arms, pastArm{"", was.Arms[i].Decisions, a.Released, a.Releases, a.Sum})

@@ -37,6 +37,8 @@ type Replayed struct {
 	Batches int       // as of Info
 	Rounds  int       // of adaptivity: how often the policy has decided what to play next
 	Arms    []ArmInfo // without decisions, which no transcript has
+	// Metrics are as those of Info.
+	Metrics [][]float64
 	// Contextual is nil where there are arms; it is without decisions.
 	Contextual *ContextualInfo
 	Spent      privacy.Loss
@@ -184,6 +186,7 @@ func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote
 			Norm: mapper.Norm(), Noise: again.Noise, Rules: again.Rules}
 		return again.Stopped, nil
 	}
+	r.Metrics = again.Metrics
 	for a := range decl.Arms {
 		arm := ArmInfo{Released: again.Released[a], Releases: again.Releases[a], Sum: again.Sums[a],
 			Off: again.Off[a]}

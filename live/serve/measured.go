@@ -1,0 +1,132 @@
+package serve
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/sotto-dp/sotto/interval"
+)
+
+// Measures are what was released of an experiment's metrics, in their own units, as page, report, API,
+// Prometheus and Replay show them: made here alone, and of what was released alone.
+type Measures struct {
+	// Control is the arm that the others are held against: the declared fallback, or the first. It
+	// does not follow from what was released, nor from whether it was taken off.
+	Control string `json:"control"`
+	// Confidence is that of all intervals of all metrics together, at all times. The metrics have
+	// equal shares of its risk, and the reward's intervals have a risk of their own beside it.
+	Confidence float64   `json:"confidence"`
+	Says       string    `json:"says"` // that, in words
+	Each       []Measure `json:"each"`
+}
+
+// A Measure is one of them.
+type Measure struct {
+	Name    string        `json:"name"`
+	Range   [2]float64    `json:"range"`
+	Default float64       `json:"default"`
+	Budget  string        `json:"budget"` // of a unit, for it alone
+	Arms    []MeasuredArm `json:"arms"`
+}
+
+// A MeasuredArm is what was released of a metric of an arm. Means are noisy. What is not known yet, and
+// a difference of the control to itself, is nil.
+type MeasuredArm struct {
+	Arm      string      `json:"arm"`
+	Released int         `json:"released"` // decisions
+	Sum      float64     `json:"sum"`      // noisy, of these
+	Mean     *float64    `json:"mean"`
+	Interval *[2]float64 `json:"interval"`
+	// Difference is the mean less that of the control.
+	Difference         *float64    `json:"difference"`
+	DifferenceInterval *[2]float64 `json:"difference_interval"`
+}
+
+// Measured are the experiment's metrics; nil if it has none. What it gives is shared: it must not be
+// changed.
+func (i *Info) Measured() *Measures {
+	if i.measured == nil {
+		return measured(&i.Experiment, i.Arms, i.Metrics)
+	}
+	i.measured.Lock()
+	defer i.measured.Unlock()
+	releases := 0
+	for _, a := range i.Arms {
+		releases += a.Releases
+	}
+	if m := i.measured; m.made == nil || m.releases != releases {
+		m.made, m.releases = measured(&i.Experiment, i.Arms, i.Metrics), releases
+	}
+	return i.measured.made
+}
+
+// measuring keeps what was measured until there is another release: a difference takes milliseconds, and
+// whoever asks for a page or a scrape asks for all of them.
+type measuring struct {
+	sync.Mutex
+	releases int
+	made     *Measures
+}
+
+// Measured is as that of Info.
+func (r *Replayed) Measured() *Measures { return measured(&r.Experiment, r.Arms, r.Metrics) }
+
+// measured makes them of the noisy sums of each metric by arm, mapped to [0,1].
+func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
+	played, err := decl.PlayMetrics()
+	if err != nil || len(played) == 0 || len(sums) != len(played) { // it was checked
+		return nil
+	}
+	control := 0
+	for a := range decl.Arms {
+		if decl.Arms[a].Name == decl.Fallback {
+			control = a
+		}
+	}
+	out := &Measures{Control: decl.Arms[control].Name, Confidence: interval.Confidence}
+	out.Says = out.says(len(played), decl.IntervalCondition())
+	for m, of := range played {
+		lo, hi := decl.Metrics[m].Range()
+		row := interval.Controlled{Arms: len(arms), Lo: lo, Hi: hi,
+			Risk: (1 - interval.Confidence) / float64(len(played))}
+		one := Measure{Name: of.Name, Range: [2]float64{lo, hi}, Default: of.Default,
+			Budget: fmt.Sprint(decl.Metrics[m].Budget)}
+		released := func(a int) interval.Sums {
+			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[m][a], Noise: of.Mechanism}
+		}
+		mean := func(a int) float64 { return lo + float64((hi-lo)*(sums[m][a]/float64(arms[a].Released))) }
+		for a, arm := range arms {
+			to := MeasuredArm{Arm: decl.Arms[a].Name, Released: arm.Released, Interval: row.Mean(released(a)),
+				Sum: float64(lo*float64(arm.Released)) + float64((hi-lo)*sums[m][a])}
+			if arm.Released > 0 {
+				x := mean(a)
+				to.Mean = &x
+			}
+			if a != control && arm.Released > 0 && arms[control].Released > 0 {
+				x := mean(a) - mean(control)
+				to.Difference, to.DifferenceInterval = &x, row.Difference(released(a), released(control))
+			}
+			one.Arms = append(one.Arms, to)
+		}
+		out.Each = append(out.Each, one)
+	}
+	return out
+}
+
+// says is what intervals of so many metrics are, and on what they rest.
+func (m *Measures) says(metrics int, condition string) string {
+	level := fmt.Sprint(100*interval.Confidence) + "\u202f%"
+	text := "The metric's intervals include the noise and stay valid however often you look, all of them " +
+		"together with probability " + level
+	if metrics > 1 {
+		text = fmt.Sprintf("The intervals of all %d metrics include the noise and stay valid however often you "+
+			"look, all of them together with probability %s: each metric has 1/%d of the risk", metrics, level, metrics)
+	}
+	text += ". The reward's intervals have a risk of their own beside it. A difference is an arm's mean less that " +
+		"of the control, " + m.Control + ". Intervals assume that an arm's mean does not change over time."
+	if condition != "" {
+		text += " " + strings.Replace(condition, "its reward", "its metrics", 1)
+	}
+	return text
+}
