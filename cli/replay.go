@@ -143,6 +143,8 @@ type replayedJSON struct {
 	// null where there are contexts
 	Verdict *interval.Verdict `json:"verdict,omitempty"`
 	Arms    []keptJSON        `json:"arms"`
+	// Metrics are those that were declared beside the reward, as the page has them.
+	Metrics *serve.Measures `json:"metrics,omitempty"`
 	// Contexts is null where there are arms.
 	Contexts *replayedContexts `json:"contexts,omitempty"`
 }
@@ -184,7 +186,7 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	lo, hi := x.Range()
 	out := replayedJSON{Experiment: x.Name, Policy: x.Policy.Policy, Range: [2]float64{lo, hi},
 		Started: r.Started, Lines: r.Lines, Tip: r.Tip, Rounds: r.Rounds,
-		Condition: x.IntervalCondition(), Arms: []keptJSON{},
+		Condition: x.IntervalCondition(), Arms: []keptJSON{}, Metrics: r.Measured(),
 		Spent: spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
 	each, err := x.EachTotal()
 	if err != nil {
@@ -300,8 +302,37 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	if r.Condition != "" {
 		note += "\n" + r.Condition
 	}
-	_, err := fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n"+note+"\n\n"+
-		replayHolds)
+	fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n"+note+"\n")
+	if err := printMeasures(out, r.Metrics); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, replayHolds)
+	return err
+}
+
+// printMeasures prints the metrics that were declared beside the reward.
+func printMeasures(out io.Writer, of *serve.Measures) error {
+	if of == nil {
+		return nil
+	}
+	number := func(x *float64) string {
+		if x == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.4g", *x)
+	}
+	w := report.NewColumns(out)
+	fmt.Fprintf(w, "metric\tarm\tdecisions\tprivate mean\t95 %% interval\tless %s\t95 %% interval\n", of.Control)
+	for _, m := range of.Each {
+		for _, a := range m.Arms {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", m.Name, a.Arm, a.Released, number(a.Mean),
+				intervalText(a.Interval), number(a.Difference), intervalText(a.DifferenceInterval))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n\n", of.Says)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -250,6 +251,26 @@ func TestReplaySaysTheCondition(t *testing.T) {
 		if got := strings.Contains(out.String(), intervalNote+"\nIntervals hold only if whether a decision is "+
 			"reported does not go by its reward."); got != (x.Missing != "") {
 			t.Errorf("the condition is said: %v\n%s", got, out.String())
+		}
+	}
+}
+
+// Metrics are printed below the arms, with what their intervals are.
+func TestReplayPrintsMetrics(t *testing.T) {
+	mean, less := 12.5, -2.25
+	var out bytes.Buffer
+	if err := printReplayed(&out, replayedJSON{Metrics: &serve.Measures{Control: "blue", Says: "What they are.",
+		Each: []serve.Measure{{Name: "basket", Arms: []serve.MeasuredArm{
+			{Arm: "red", Released: 40, Mean: &mean, Interval: &[2]float64{11, 14}, Difference: &less,
+				DifferenceInterval: &[2]float64{-4, -0.5}},
+			{Arm: "blue", Released: 20}}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"less blue", "basket red 40 12.5 [11, 14] -2.25 [-4, -0.5]",
+		"basket blue 20 – – – – What they are. " + replayHolds} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, out.String())
 		}
 	}
 }

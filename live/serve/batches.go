@@ -18,8 +18,9 @@ type Batch struct {
 	// Plays are what the policy asked for, by its order; none where all was released ahead.
 	Plays []Played
 	// Released are the sums that were released, first those of the rewards, then those of each
-	// metric. What they were, the transcript says.
+	// metric, or rule. Sums are what they were, with their noise, mapped to [0,1]; of a vector it is NaN.
 	Released []Booked
+	Sums     []float64
 	Off      int // the arm that was taken off, else −1
 	Change   *Change
 	Cohort   *CohortNote

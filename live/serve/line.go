@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/sotto-dp/sotto/feature"
@@ -232,7 +233,10 @@ func (b *board) batch(e *entry) (Batch, error) {
 	for _, r := range released {
 		if r.further > 0 {
 			r.Metric = b.names[r.further-1]
+		} else if e.N != nil {
+			r.value = math.NaN()
 		}
+		out.Sums = append(out.Sums, r.value)
 		out.Released = append(out.Released, r.Booked)
 	}
 	return out, nil

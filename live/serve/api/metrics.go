@@ -112,6 +112,12 @@ var (
 		[]string{"experiment", "arm"}, nil)
 	descMean = prometheus.NewDesc("sotto_released_mean",
 		"The noisy mean of what was released."+tellsUnits, []string{"experiment", "arm"}, nil)
+	descMetric = prometheus.NewDesc("sotto_released_metric_mean",
+		"The noisy mean of a declared metric, in its own units, of what was released, and the ends of its interval."+
+			tellsUnits, []string{"experiment", "metric", "arm", "value"}, nil)
+	descLess = prometheus.NewDesc("sotto_released_metric_difference",
+		"The noisy mean of a declared metric less that of the control, and the ends of its interval."+tellsUnits,
+		[]string{"experiment", "metric", "arm", "value"}, nil)
 	descBatches = prometheus.NewDesc("sotto_batches_total",
 		"Batches that have ended, lines of the transcript, as of the last public tick."+tellsUnits,
 		[]string{"experiment"}, nil)
@@ -121,7 +127,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (public) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descDecisions, descReleased, descMean, descBatches, descState} {
+	for _, d := range []*prometheus.Desc{descDecisions, descReleased, descMean, descMetric, descLess, descBatches,
+		descState} {
 		to <- d
 	}
 }
@@ -145,8 +152,28 @@ func (p public) Collect(to chan<- prometheus.Metric) {
 				put(descMean, prometheus.GaugeValue, lo+(hi-lo)*a.Sum/float64(a.Released), name, arm)
 			}
 		}
+		if all := info.Measured(); all != nil {
+			for _, m := range all.Each {
+				for _, a := range m.Arms {
+					gauges(put, descMetric, a.Mean, a.Interval, name, m.Name, a.Arm)
+					gauges(put, descLess, a.Difference, a.DifferenceInterval, name, m.Name, a.Arm)
+				}
+			}
+		}
 		put(descBatches, prometheus.CounterValue, float64(info.Batches), name)
 		put(descState, prometheus.GaugeValue, 1, name, string(info.State))
+	}
+}
+
+// gauges are an estimate and the ends of its interval, as far as they are known.
+func gauges(put func(*prometheus.Desc, prometheus.ValueType, float64, ...string), d *prometheus.Desc,
+	estimate *float64, within *[2]float64, labels ...string) {
+	if estimate != nil {
+		put(d, prometheus.GaugeValue, *estimate, append(labels, "estimate")...)
+	}
+	if within != nil {
+		put(d, prometheus.GaugeValue, within[0], append(labels, "low")...)
+		put(d, prometheus.GaugeValue, within[1], append(labels, "high")...)
 	}
 }
 

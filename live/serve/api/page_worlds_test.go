@@ -3,7 +3,9 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -208,7 +210,7 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 			continue
 		}
 		for _, look := range []string{"/", "/experiments/shop", "/experiments/shop/ledger",
-			"/metrics", "/experiments/shown",
+			"/metrics", "/experiments/shown", "/v1/experiments/shown", "/v1/experiments/shown/report",
 			"/experiments/shown/ledger", "/experiments/back", "/experiments/back/ledger"} {
 			for _, key := range []string{"", reader} {
 				out := ask(key, "GET", look, "")
@@ -273,6 +275,7 @@ func TestTwoWorldsOfPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { silent, silentAt = first.play(t, nil) })
 	if text := until(silent, forever); strings.Count(text, "event: update") < 60 ||
 		!strings.Contains(text, "blue is ahead") && !strings.Contains(text, "red is ahead") ||
+		!strings.Contains(text, `metric="basket",value="high"`) || !strings.Contains(text, "Less that of red") ||
 		!strings.Contains(text, ":\n\n") {
 		t.Fatalf("too little is seen: %d events", strings.Count(text, "event: update"))
 	}
@@ -312,7 +315,8 @@ func firstDifference(got, want string) string {
 	return fmt.Sprintf("%d lines, without her report %d", len(a), len(b))
 }
 
-// Twins are caught: a page that shows how many rewards came, and one that tells open pages at once.
+// Twins are caught: a page that shows how many rewards came, one that shows a metric before it is
+// released, and one that tells open pages at once.
 func TestTwoWorldsOfPagesFindTwins(t *testing.T) {
 	if testkit.Race {
 		t.Skip("what it shows is not about races")
@@ -326,6 +330,26 @@ func TestTwoWorldsOfPagesFindTwins(t *testing.T) {
 					rewards++
 				} else if r.URL.Path == "/experiments/shop" {
 					fmt.Fprintf(w, "<p>%d rewards</p>", rewards)
+				}
+			})
+		},
+		"metric": func(h http.Handler, _ *[]*watcher) http.Handler {
+			sum := 0.0
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/rewards") {
+					b, _ := io.ReadAll(r.Body)
+					var in rewardRequest
+					if err := json.Unmarshal(b, &in); err != nil {
+						t.Error(err)
+					}
+					if x := in.Metrics["basket"]; x != nil {
+						sum += *x
+					}
+					r.Body = io.NopCloser(bytes.NewReader(b))
+				}
+				h.ServeHTTP(w, r)
+				if r.URL.Path == "/experiments/shown" {
+					fmt.Fprintf(w, "<p>basket %.1f</p>", sum)
 				}
 			})
 		},

@@ -2,19 +2,28 @@ package api
 
 import (
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
 	"net/http"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/page"
 	"github.com/sotto-dp/sotto/live/serve/store"
+	"github.com/sotto-dp/sotto/privacy"
 )
 
 const reportPath = "/v1/experiments/shop/report"
@@ -216,19 +225,144 @@ func TestReportOfDamagedTranscript(t *testing.T) {
 	}
 }
 
-// What is spent is held against the budget of all that is released of a decision.
+// Metrics are in report, page, JSON, Prometheus, ledger and replay: the same numbers, in their own
+// units, with each arm's difference to the control. What is spent is held against the budget of all
+// that is released of a decision.
 func TestReportOfMetrics(t *testing.T) {
-	w := newWorld(t)
-	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "window: 1m",
-		"window: 1m\nmetrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]", 1))
+	w := newWorldOf(t, serve.Config{Store: store.NewMemory().Open}) // with noise that can be replayed
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "window: 1m", "window: 1m\nfallback: blue\n"+
+		"metrics: [{name: basket, range: [-20, 200], budget: {epsilon: 50}}, {name: pages, range: [0, 9], "+
+		"default: 1, budget: {epsilon: 10}}]", 1))
 	w.want(200, "POST", "/v1/experiments/shop/start", "")
-	for i := range 100 {
-		w.decide(fmt.Sprint("unit ", i))
+	said := func() *serve.Measures {
+		t.Helper()
+		var info infoJSON
+		if err := json.Unmarshal([]byte(w.want(200, "GET", "/v1/experiments/shop", "")), &info); err != nil {
+			t.Fatal(err)
+		}
+		r := w.asReport()
+		if !reflect.DeepEqual(info.Metrics, r.Metrics) || info.Metrics == nil {
+			t.Fatalf("%+v, the report has %+v", info.Metrics, r.Metrics)
+		}
+		return r.Metrics
 	}
-	for range 8 {
-		w.pass(20 * time.Second)
+	if m := said(); m.Control != "blue" || m.Each[0].Arms[0] != (serve.MeasuredArm{Arm: "red"}) {
+		t.Errorf("before the first release: %+v", m)
 	}
-	if r := w.asReport(); r.Share == nil || *r.Share != 1 || r.Released == 0 || r.Each != "epsilon=1.5" {
+	reported := map[string]float64{"red": 30, "blue": 80}
+	for minute := range 6 {
+		for i := range 60 {
+			d := w.decide(fmt.Sprint("unit ", minute, " ", i))
+			w.plain(http.MethodPost, "/v1/experiments/shop/rewards", strings.Replace(reward(*d.Decision, "0.5"), "}",
+				fmt.Sprintf(`, "metrics": {"basket": %v}}`, reported[d.Arm]), 1))
+		}
+		for range 4 {
+			w.pass(20 * time.Second)
+		}
+	}
+	m, r := said(), w.asReport()
+	if r.Share == nil || math.Abs(*r.Share-1) > 1e-5 || r.Released == 0 || r.Each != "epsilon=61" {
 		t.Errorf("%+v: %v of %q", r, *r.Share, r.Each)
+	}
+	info, err := w.engine.Get(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := interval.Controlled{Arms: 2, Lo: -20, Hi: 200, Risk: 0.05 / 2}
+	sums := func(a int) interval.Sums {
+		return interval.Sums{N: info.Arms[a].Released, Releases: info.Arms[a].Releases, Sum: info.Metrics[0][a],
+			Noise: privacy.Laplace{Scale: 1.0 / 50}}
+	}
+	for i, name := range []string{"red", "blue"} {
+		basket, pages := m.Each[0].Arms[i], m.Each[1].Arms[i]
+		// The noise of a release has the scale 4.4, or 0.9. Ten are beyond sixty times that with probability
+		// (1-λ²)^-10 e^(-60λ) at λ = 0.9: below 1e-16.
+		if n := float64(basket.Released); n == 0 || math.Abs(basket.Sum-reported[name]*n) > 60*4.4 ||
+			math.Abs(*basket.Mean*n-basket.Sum) > 1e-9*math.Abs(basket.Sum) || math.Abs(pages.Sum-n) > 60*0.9 ||
+			*basket.Interval != *row.Mean(sums(i)) {
+			t.Errorf("%s: %+v, %+v", name, basket, pages)
+		}
+	}
+	red := m.Each[0].Arms[0]
+	if *red.Difference != *red.Mean-*m.Each[0].Arms[1].Mean || m.Each[0].Arms[1].DifferenceInterval != nil ||
+		*red.DifferenceInterval != *row.Difference(sums(0), sums(1)) {
+		t.Errorf("%+v", red)
+	}
+	const share = "each metric has 1/2 of the risk"
+	for _, path := range []string{reportPath, "/experiments/shop"} {
+		if text := w.plain("GET", path, "").Body.String(); !strings.Contains(text, share) ||
+			!strings.Contains(text, "basket") || !strings.Contains(text, "ess that of blue") {
+			t.Errorf("%s has no metrics: %s", path, text)
+		}
+	}
+	scraped := w.want(200, "GET", "/metrics", "")
+	for _, line := range []string{
+		fmt.Sprintf(`sotto_released_metric_mean{arm="red",experiment="shop",metric="basket",value="estimate"} %v`, *red.Mean),
+		fmt.Sprintf(`sotto_released_metric_difference{arm="red",experiment="shop",metric="basket",value="high"} %v`,
+			red.DifferenceInterval[1])} {
+		if !strings.Contains(scraped, line+"\n") {
+			t.Errorf("%s is not in\n%s", line, scraped)
+		}
+	}
+	transcript := w.want(200, "GET", "/v1/experiments/shop/transcript", "")
+	again, err := serve.Replay(strings.NewReader(transcript), catalog.Catalog{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Measured(); !reflect.DeepEqual(got, m) {
+		t.Errorf("%+v, must be %+v", got, m)
+	}
+	rows, err := csv.NewReader(strings.NewReader(w.login(w.key).want(200, "GET", "/experiments/shop/ledger.csv", ""))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	booked := map[string]float64{}
+	for _, row := range rows[1:] {
+		sum, err := strconv.ParseFloat(row[9], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		booked[row[2]+" "+row[3]] += sum
+	}
+	var recipe strings.Builder
+	for _, one := range m.Each {
+		for _, a := range one.Arms {
+			testkit.Close(t, "the ledger's sum of "+one.Name+" of "+a.Arm, booked[one.Name+" "+a.Arm], a.Sum, 1e-9)
+			fmt.Fprintf(&recipe, "%s\t%s\t%d\t%.6g\n", one.Name, a.Arm, a.Released, a.Sum)
+		}
+	}
+	recipeFinds(t, transcript, recipe.String())
+}
+
+// recipeFinds runs the recipe of docs/serve.md for the sums of metrics that a transcript has.
+func recipeFinds(t *testing.T, transcript, want string) {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(page), "    jq -nr '")
+	program, _, found := strings.Cut(program, "' shop.jsonl")
+	if !found {
+		t.Fatal("docs/serve.md has no recipe")
+	}
+	c := exec.CommandContext(t.Context(), testkit.Program(t, "jq"), "-nr", program)
+	c.Stdin = strings.NewReader(transcript)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		cells := strings.Fields(line)
+		sum, err := strconv.ParseFloat(cells[3], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s\t%s\t%s\t%.6g\n", cells[0], cells[1], cells[2], sum))
+	}
+	slices.Sort(got)
+	if all := slices.Sorted(strings.Lines(want)); !slices.Equal(got, all) {
+		t.Errorf("the recipe finds %q, must find %q", got, all)
 	}
 }

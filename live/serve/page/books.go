@@ -41,6 +41,7 @@ type LedgerEntry struct {
 	Mechanism string
 	Scale     float64 // of the noise, for rewards mapped to [0,1]
 	Cost      string
+	Sum       *float64 // that was released, noise included, in units of what is summed; of arms alone
 }
 
 // prices are what mechanisms cost, which takes a while to find.
@@ -73,14 +74,29 @@ func (p prices) of(m privacy.Mechanism) price {
 
 // entries are those of a line: of each sum that was released, or of one that was not opened.
 func (p prices) entries(b serve.Batch, x *serve.Experiment) (out []LedgerEntry) {
-	for _, one := range b.Released {
+	for i, one := range b.Released {
 		out = append(out, p.entry(b, one, x))
+		if x.Contextual == nil {
+			out[i].Sum = sumOf(one, b.Sums[i], x)
+		}
 	}
 	if c := b.Cohort; c != nil && c.Missing != "" {
 		out = append(out, LedgerEntry{Line: b.Number, At: b.Closed.UTC(), Of: "rewards", Arm: x.Arms[c.Arm].Name,
 			N: c.End - c.Start, Mechanism: "no sum: " + c.Missing, Cost: "they count as missing"})
 	}
 	return out
+}
+
+// sumOf is a sum that is mapped to [0,1], of rewards or of a metric, in its units.
+func sumOf(r serve.Booked, sum float64, x *serve.Experiment) *float64 {
+	lo, hi := x.Range()
+	for _, m := range x.Metrics {
+		if m.Name == r.Metric {
+			lo, hi = m.Range()
+		}
+	}
+	sum = float64(lo*float64(r.N)) + float64((hi-lo)*sum)
+	return &sum
 }
 
 func (p prices) entry(b serve.Batch, r serve.Booked, x *serve.Experiment) LedgerEntry {
@@ -239,6 +255,10 @@ func (p *Pages) table(w http.ResponseWriter, name string, head []string,
 				}
 			case string:
 				row[i] = harmless(c)
+			case *float64:
+				if c != nil {
+					row[i] = fmt.Sprint(*c)
+				}
 			default:
 				row[i] = fmt.Sprint(c)
 			}
@@ -302,7 +322,7 @@ func (p *Pages) LedgerFile(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	head := []string{"line", "at", "of", "arm", "slot", "n", "mechanism", "scale", "cost"}
+	head := []string{"line", "at", "of", "arm", "slot", "n", "mechanism", "scale", "cost", "sum"}
 	return p.table(w, name+"-ledger", head, func(row func(...any)) error {
 		price := prices{}
 		for b, err := range batches {
@@ -310,7 +330,7 @@ func (p *Pages) LedgerFile(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 			for _, e := range price.entries(b, &info.Experiment) {
-				row(e.Line, e.At, e.Of, e.Arm, e.Slot, e.N, e.Mechanism, e.Scale, e.Cost)
+				row(e.Line, e.At, e.Of, e.Arm, e.Slot, e.N, e.Mechanism, e.Scale, e.Cost, e.Sum)
 			}
 		}
 		return nil

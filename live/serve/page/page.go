@@ -112,6 +112,7 @@ func functions() template.FuncMap {
 		"number":  func(x float64) string { return words.Number(x) },
 		"percent": func(x float64) string { return words.Number(math.Round(1000*x)/10) + "\u202f%" },
 		"axis":    axisOf,
+		"measure": axisOfMeasure,
 		"between": func(x *[2]float64) string { return within(x, decimalsOf(x)) },
 		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
 		"count":   func(n int64) string { return words.Whole(int(n)) },

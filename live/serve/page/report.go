@@ -52,6 +52,8 @@ type Summary struct {
 	Verdict     *interval.Verdict `json:"verdict,omitempty"`
 	Arms        []ReportedArm     `json:"arms"`
 	Differences []Difference      `json:"differences"` // of others to the leader
+	// Metrics are those that were declared beside the reward; nil if none were.
+	Metrics *serve.Measures `json:"metrics,omitempty"`
 	// Contexts is what there is in the place of arms, where there are none.
 	Contexts *Contexts `json:"contexts,omitempty"`
 
@@ -157,6 +159,7 @@ func reportOf(x serve.Info) (*Summary, error) {
 		out.Kept = decl.Arms[x.Keep].Name
 	}
 	out.lo, out.hi = decl.Range()
+	out.Metrics = x.Measured()
 	if out.Contexts = contextsOf(x); out.Contexts != nil {
 		out.Released = x.Contextual.Released
 	}
@@ -303,6 +306,7 @@ func (r *Summary) page(decl []byte) report.Page {
 		}
 		out.Tables = append(out.Tables, t)
 	}
+	out.Tables = append(out.Tables, tablesOf(r.Metrics)...)
 	out.Tables = append(out.Tables, report.Table{Title: "What is promised, and how to check it",
 		Head: []string{"", ""}, Text: 2, Groups: []report.Group{{Head: "To each " + r.Unit, Rows: [][]string{
 			{"guarantee", r.Guarantee + "."},
@@ -315,6 +319,32 @@ func (r *Summary) page(decl []byte) report.Page {
 		out.Figures = []report.Figure{{ID: "means", Title: "Private means",
 			Subtitle: "with intervals that hold at all times", XLabel: "decisions released",
 			YLabel: "reward", LogX: true, Series: r.lines}}
+	}
+	return out
+}
+
+// tablesOf are the metrics as a report has them.
+func tablesOf(of *serve.Measures) (out []report.Table) {
+	if of == nil {
+		return nil
+	}
+	for _, m := range of.Each {
+		t := report.Table{Title: "Metric " + m.Name, Head: []string{"arm", "mean", "95 % interval",
+			"less that of " + of.Control, "95 % interval", "decisions"}, Text: 1,
+			Groups: []report.Group{{Head: "From " + words.Number(m.Range[0]) + " to " + words.Number(m.Range[1])}},
+			Notes:  []string{of.Says}}
+		for _, a := range m.Arms {
+			mean, less := "–", "–"
+			if a.Mean != nil {
+				mean = words.Number(*a.Mean)
+			}
+			if a.Difference != nil {
+				less = words.Number(*a.Difference)
+			}
+			t.Groups[0].Rows = append(t.Groups[0].Rows, []string{a.Arm, mean, within(a.Interval, decimalsOf(a.Interval)),
+				less, within(a.DifferenceInterval, decimalsOf(a.DifferenceInterval)), words.Whole(a.Released)})
+		}
+		out = append(out, t)
 	}
 	return out
 }

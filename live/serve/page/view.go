@@ -54,6 +54,7 @@ type View struct {
 	Lo, Hi            float64           // the range of rewards
 	Confidence        float64           // of all intervals together, at all times
 	Condition         string            // on which intervals hold; empty if on none
+	Metrics           *serve.Measures   // nil where none were declared
 	Privacy           Privacy
 	Lines             int    // of the transcript
 	Tip               string // the SHA-256 of the last of them
@@ -119,7 +120,8 @@ func viewOf(info serve.Info, r *Summary) *View {
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
 		Window: decl.Window, Changes: len(info.Changes), Released: r.Released, Batches: info.Batches,
 		Last: r.Last, Leader: r.Leader, Verdict: r.Verdict, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
-		Condition: decl.IntervalCondition(), Lines: info.Lines, Tip: info.Tip}
+		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Lines: info.Lines,
+		Tip: info.Tip}
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
 		v.Arms = append(v.Arms, Arm{Name: decl.Arms[i].Name, Off: a.Off, Kept: i == info.Keep,

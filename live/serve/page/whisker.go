@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/live/serve"
 )
 
 // An axis is the line on which means and intervals of arms or rules are drawn: From and To are its ends.
@@ -14,9 +15,8 @@ type axis struct {
 	From, To string
 }
 
-// axisOf is from the least to the largest of what is drawn, rounded outward to tenths of its length.
+// axisOf is that of the arms, or of the rules.
 func axisOf(v *View) axis {
-	lo, hi, decimals := math.Inf(1), math.Inf(-1), 0
 	var all []*[2]float64
 	for _, a := range v.Arms {
 		all = append(all, a.Interval)
@@ -26,6 +26,22 @@ func axisOf(v *View) axis {
 			all = append(all, r.Interval)
 		}
 	}
+	return axisOver(v.Lo, v.Hi, all)
+}
+
+// axisOfMeasure is that of a metric.
+func axisOfMeasure(m serve.Measure) axis {
+	var all []*[2]float64
+	for _, a := range m.Arms {
+		all = append(all, a.Interval)
+	}
+	return axisOver(m.Range[0], m.Range[1], all)
+}
+
+// axisOver is from the least to the largest of what is drawn within a range, rounded outward to tenths
+// of its length.
+func axisOver(least, most float64, all []*[2]float64) axis {
+	lo, hi, decimals := math.Inf(1), math.Inf(-1), 0
 	for _, x := range all {
 		if x != nil {
 			lo, hi = min(lo, x[0]), max(hi, x[1])
@@ -33,10 +49,10 @@ func axisOf(v *View) axis {
 		}
 	}
 	if !(lo < hi) {
-		lo, hi = v.Lo, v.Hi
+		lo, hi = least, most
 	}
 	step := math.Pow(10, math.Floor(math.Log10(hi-lo)))
-	lo, hi = max(v.Lo, math.Floor(lo/step)*step), min(v.Hi, math.Ceil(hi/step)*step)
+	lo, hi = max(least, math.Floor(lo/step)*step), min(most, math.Ceil(hi/step)*step)
 	return axis{lo, hi, decimals, words.Number(lo), words.Number(hi)}
 }
 
