@@ -151,6 +151,9 @@ func (x *served) assign(t tag, before assignment, now int64) (Decision, error) {
 	if err := x.issue(&u, &play.Decision{Arm: arm}, now, within); err != nil {
 		return Decision{}, err
 	}
+	if x.coinOfNow(now); within == 0 {
+		x.tossed(arm, propensity, now)
+	}
 	if t != (tag{}) {
 		x.keep(t, u)
 	}

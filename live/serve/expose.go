@@ -87,6 +87,7 @@ func (x *served) activate(r reported, now int64) (Status, error) {
 		if u.number, err = x.count(&d, now, r.deadline); err != nil {
 			return Void, err
 		}
+		x.met(r, now)
 		if r.unit != (tag{}) {
 			x.keep(r.unit, assignment{number: r.number, deadline: r.deadline, by: r.by,
 				propensity: r.propensity, epoch: x.place(r.epoch), used: mine.used + 1, arm: uint16(r.arm)})

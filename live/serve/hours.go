@@ -31,6 +31,9 @@ type hours struct {
 	at   int64  // and of the one that n counts; −1 before the first decision
 	n    []int
 	rows []store.Hour // that ended and are to be written
+	// of the floor's coin, in the hour that n counts and in all before it, and the terms of now
+	coins, before coins
+	terms         terms
 }
 
 // count counts a decision.
@@ -44,22 +47,25 @@ func (h *hours) count(arm int, now int64) {
 // turn goes on to another hour.
 func (h *hours) turn(at int64) {
 	if h.at >= 0 {
-		row := h.row()
-		h.past = append(binary.AppendUvarint(h.past, uint64(row.At-h.of)), row.Decisions...)
-		h.of = row.At
-		h.rows = append(h.rows, row)
+		h.past = h.decisions(binary.AppendUvarint(h.past, uint64(h.at-h.of)))
+		h.of = h.at
+		h.rows = append(h.rows, h.row())
 	}
 	h.at = at
 	clear(h.n)
+	h.before, h.coins = h.before.plus(h.coins), nil
 }
 
 // row is the hour that goes on, as it is stored.
 func (h *hours) row() store.Hour {
-	out := store.Hour{At: h.at}
+	return store.Hour{At: h.at, Decisions: h.coins.append(h.decisions(nil))}
+}
+
+func (h *hours) decisions(to []byte) []byte {
 	for _, n := range h.n {
-		out.Decisions = binary.AppendUvarint(out.Decisions, uint64(n))
+		to = binary.AppendUvarint(to, uint64(n))
 	}
-	return out
+	return to
 }
 
 // write are the hours in which there may be decisions since it was called last.
@@ -80,8 +86,12 @@ func (h *hours) restore(rows []store.Hour) error {
 			return errHours
 		}
 		h.turn(row.At)
-		if left, err := readDecisions(row.Decisions, h.n); err != nil || len(left) > 0 {
-			return errHours
+		left, err := readDecisions(row.Decisions, h.n)
+		if err == nil {
+			h.coins, err = readCoins(left, len(h.n))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	h.rows = nil

@@ -70,6 +70,7 @@ type Info struct {
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
 
 	measured *measuring // of its metrics; nil: they are measured anew
+	coins    coins
 }
 
 // An ArmInfo is what is public of an arm.
@@ -486,6 +487,7 @@ func (x *served) info(now int64) Info {
 	out.Budget, _ = x.decl.EachAssignment() // was checked
 	out.Changes = slices.Clone(x.durable.coming)
 	x.board.tell(&out, x.events.mapper)
+	out.coins = x.hours.before.plus(x.hours.coins)
 	return out
 }
 

@@ -217,6 +217,7 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 		hours, _ := e.Hours(t.Context(), of.name)
 		fmt.Fprintf(&out, "%v %v %v %v %v %v %v %s\n", info.State, info.Wait, info.Until, info.Arms,
 			info.Batches, hours, err, ledger)
+		fmt.Fprintf(&out, "%+v\n", info.SampleRatio())
 		if of := info.Contextual; of != nil {
 			fmt.Fprintf(&out, "%+v\n", *of)
 		}

@@ -29,6 +29,8 @@ type infoJSON struct {
 	Arms    []armJSON   `json:"arms"`
 	// Metrics are those that were declared beside the reward.
 	Metrics *serve.Measures `json:"metrics,omitempty"`
+	// SampleRatio is of decisions as they are now, and not of releases.
+	SampleRatio *serve.SampleRatio `json:"sample_ratio,omitempty"`
 	// Contextual is of experiments that have contexts instead of arms.
 	Contextual *contextualJSON `json:"contextual,omitempty"`
 	Batches    int             `json:"batches"`
@@ -126,7 +128,7 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes,
 		Spent:  spentJSON{fmt.Sprint(x.Spent), x.Spent},
 		Budget: fmt.Sprint(x.Budget), Declaration: decl, Arms: []armJSON{},
-		Contextual: contextualOf(&x.Experiment, x.Contextual), Metrics: x.Measured()}
+		Contextual: contextualOf(&x.Experiment, x.Contextual), Metrics: x.Measured(), SampleRatio: x.SampleRatio()}
 	if first, ok := x.Experiment.FirstBatch(); ok && x.State == serve.Draft {
 		out.FirstBatch = &firstJSON{first.Param, first.Is, first.Proposed}
 	}

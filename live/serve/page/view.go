@@ -43,18 +43,19 @@ type View struct {
 	Window            time.Duration
 	Changes           int // that come with the next ticks
 	Arms              []Arm
-	Contexts          *Contexts         // in the place of arms, nil where there are some
-	Decisions         int               // that were issued
-	Released          int               // of which the rewards were released
-	Batches           int               // where there are contexts, releases
-	Last              *time.Time        // of the releases
-	Leader            string            // by its private mean; empty before the first release
-	Verdict           *interval.Verdict // nil where there are contexts
-	Kept              string            // the arm that everybody gets since it has stopped
-	Lo, Hi            float64           // the range of rewards
-	Confidence        float64           // of all intervals together, at all times
-	Condition         string            // on which intervals hold; empty if on none
-	Metrics           *serve.Measures   // nil where none were declared
+	Contexts          *Contexts          // in the place of arms, nil where there are some
+	Decisions         int                // that were issued
+	Released          int                // of which the rewards were released
+	Batches           int                // where there are contexts, releases
+	Last              *time.Time         // of the releases
+	Leader            string             // by its private mean; empty before the first release
+	Verdict           *interval.Verdict  // nil where there are contexts
+	Kept              string             // the arm that everybody gets since it has stopped
+	Lo, Hi            float64            // the range of rewards
+	Confidence        float64            // of all intervals together, at all times
+	Condition         string             // on which intervals hold; empty if on none
+	Metrics           *serve.Measures    // nil where none were declared
+	Ratio             *serve.SampleRatio // nil where there are contexts
 	Privacy           Privacy
 	Lines             int    // of the transcript
 	Tip               string // the SHA-256 of the last of them
@@ -120,7 +121,7 @@ func viewOf(info serve.Info, r *Summary) *View {
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
 		Window: decl.Window, Changes: len(info.Changes), Released: r.Released, Batches: info.Batches,
 		Last: r.Last, Leader: r.Leader, Verdict: r.Verdict, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
-		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Lines: info.Lines,
+		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Ratio: info.SampleRatio(), Lines: info.Lines,
 		Tip: info.Tip}
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
