@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/gramline"
@@ -75,6 +76,7 @@ type board struct {
 	names   []string      // of what is released beside rewards: metrics, or rules
 	metrics [][]float64   // by metric and arm
 	rules   []play.Earned // of contexts
+	first   int64         // when the first release was, by the clock of the service; 0: there is none
 }
 
 func newBoard(decl *Experiment) (b board, err error) {
@@ -109,11 +111,14 @@ func (b *board) tell(out *Info, vectors *feature.Mapper) {
 	}
 }
 
-// show adds what a line has released.
-func (b *board) show(in *line) error {
+// show adds what a line of this time has released.
+func (b *board) show(in *line, at time.Time) error {
 	released, err := b.released(in)
 	if err != nil {
 		return err
+	}
+	if len(released) > 0 && b.first == 0 {
+		b.first = at.UnixMilli()
 	}
 	for _, r := range released {
 		switch further := r.further - 1; {

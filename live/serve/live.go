@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
@@ -60,11 +61,14 @@ type Info struct {
 	Contextual *ContextualInfo
 	// Metrics are the noisy sums of each metric, by arm, of what was released, mapped to [0,1].
 	Metrics [][]float64
-	Batches int           // that were released or played, and changes
-	Lines   int           // of the transcript
-	Tip     string        // the SHA-256 of the last of them, in hex; empty before the first
-	Tick    time.Duration // releases are closed and shown at multiples of it
-	Changes []Change      // that come with the next ticks
+	// First is when the first release was, zero before. Until then NotBefore is when it can be, if that is
+	// known: once its decisions were made. Before, they and their windows are to come.
+	First, NotBefore time.Time
+	Batches          int           // that were released or played, and changes
+	Lines            int           // of the transcript
+	Tip              string        // the SHA-256 of the last of them, in hex; empty before the first
+	Tick             time.Duration // releases are closed and shown at multiples of it
+	Changes          []Change      // that come with the next ticks
 	// Spent is what a reward has lost at most, and Cap what it may lose.
 	Spent, Cap privacy.Loss
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
@@ -177,6 +181,7 @@ type served struct {
 	play    *play.Live   // nil unless it is Running or Paused
 	answer  func() int   // of the play, if it is an identification rule's, else nil
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
+	closed  int64        // and when that was
 	ticked  int64        // the last tick
 	ledger  *privacy.Ledger
 	board   board
@@ -486,9 +491,27 @@ func (x *served) info(now int64) Info {
 	}
 	out.Budget, _ = x.decl.EachAssignment() // was checked
 	out.Changes = slices.Clone(x.durable.coming)
+	out.First, out.NotBefore = x.first(now)
 	x.board.tell(&out, x.events.mapper)
 	out.coins = x.hours.before.plus(x.hours.coins)
 	return out
+}
+
+// first is when the first release was, or when it can be, as far as that is known. Where rewards that do not
+// come are dropped, others may be wanted in their place.
+func (x *served) first(now int64) (was, notBefore time.Time) {
+	switch {
+	case x.board.first != 0:
+		return time.UnixMilli(x.board.first).UTC(), notBefore
+	case x.play == nil || x.decl.Missing == decl.MissingDrop:
+		return was, notBefore
+	case x.pending != nil && len(x.pending.Taken) > 0:
+		return was, time.UnixMilli(x.closed).UTC()
+	}
+	if at, due := x.play.Due(now); due {
+		return was, time.UnixMilli(at).UTC()
+	}
+	return was, notBefore
 }
 
 // maxUnit is the longest name of a unit.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/play"
@@ -39,7 +40,7 @@ func (x *served) onTick(w *store.Write, now int64) error {
 	if err != nil || c == nil {
 		return err
 	}
-	x.pending = c
+	x.pending, x.closed = c, at
 	x.todo |= thePlan | theQueues
 	w.Taken = c.Taken
 	x.held = x.lines + len(x.out)
@@ -83,7 +84,7 @@ func (x *served) show(text []byte) error {
 	if err != nil {
 		return err
 	}
-	return x.board.show(&in)
+	return x.board.show(&in, time.UnixMilli(x.closed))
 }
 
 // ended says that the play has ended by itself, why, and which arm is kept: by its last release, or by

@@ -292,7 +292,7 @@ func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point
 			}
 			before := slices.Clone(b.queues)
 			if err == nil {
-				err = b.show(&at.line)
+				err = b.show(&at.line, at.at)
 			}
 			if err != nil {
 				yield(Point{}, err)

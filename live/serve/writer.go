@@ -573,7 +573,7 @@ func (x *served) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 				e.change.done(declared)
 			}
 			if err = e.book(x.ledger); err == nil {
-				err = x.board.show(&e.line)
+				err = x.board.show(&e.line, e.at)
 			}
 		}
 		if err != nil {

@@ -31,6 +31,9 @@ type infoJSON struct {
 	Metrics *serve.Measures `json:"metrics,omitempty"`
 	// SampleRatio is of decisions as they are now, and not of releases.
 	SampleRatio *serve.SampleRatio `json:"sample_ratio,omitempty"`
+	// FirstRelease is when the first release was; before, NotBefore is when it can be.
+	FirstRelease *time.Time `json:"first_release,omitempty"`
+	NotBefore    *time.Time `json:"first_release_not_before,omitempty"`
 	// Contextual is of experiments that have contexts instead of arms.
 	Contextual *contextualJSON `json:"contextual,omitempty"`
 	Batches    int             `json:"batches"`
@@ -142,6 +145,12 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 	if !x.Until.IsZero() {
 		at := x.Until.UTC()
 		out.Until = &at
+	}
+	if !x.First.IsZero() {
+		out.FirstRelease = &x.First
+	}
+	if !x.NotBefore.IsZero() {
+		out.NotBefore = &x.NotBefore
 	}
 	if !x.Since.IsZero() {
 		at := x.Since.UTC()

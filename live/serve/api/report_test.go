@@ -261,6 +261,10 @@ func TestReportOfMetrics(t *testing.T) {
 		}
 	}
 	m, r := said(), w.asReport()
+	if text := w.want(200, "GET", "/v1/experiments/shop", ""); r.First == nil || !r.First.Before(*r.Last) ||
+		!strings.Contains(text, r.First.Format(`"first_release":"2006-01-02T15:04:05Z"`)) {
+		t.Errorf("the first release is not told: %v, %s", r.First, text)
+	}
 	if r.Share == nil || math.Abs(*r.Share-1) > 1e-5 || r.Released == 0 || r.Each != "epsilon=61" {
 		t.Errorf("%+v: %v of %q", r, *r.Share, r.Each)
 	}

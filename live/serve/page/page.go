@@ -113,6 +113,7 @@ func functions() template.FuncMap {
 		"percent": func(x float64) string { return words.Number(math.Round(1000*x)/10) + "\u202f%" },
 		"axis":    axisOf,
 		"measure": axisOfMeasure,
+		"lasts":   lasts,
 		"between": func(x *[2]float64) string { return within(x, decimalsOf(x)) },
 		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
 		"count":   func(n int64) string { return words.Whole(int(n)) },
@@ -131,6 +132,17 @@ func functions() template.FuncMap {
 		"hue": func(i int) int { return i%8 + 1 }, // the colour of the arm i
 		"utc": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
+}
+
+// lasts writes how long something takes: 24h, not 24h0m0s.
+func lasts(d time.Duration) string {
+	text := d.String()
+	for _, end := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, end) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 // A Who is who looks at a page.

@@ -43,6 +43,7 @@ type Summary struct {
 	Share      *float64   `json:"share"`
 	Released   int        `json:"released"`
 	Last       *time.Time `json:"last_release"`
+	First      *time.Time `json:"first_release,omitempty"`
 	Batches    int        `json:"batches"`
 	Lines      int        `json:"lines"`
 	Tip        string     `json:"tip,omitempty"`
@@ -160,6 +161,9 @@ func reportOf(x serve.Info) (*Summary, error) {
 	}
 	out.lo, out.hi = decl.Range()
 	out.Metrics = x.Measured()
+	if !x.First.IsZero() {
+		out.First = &x.First
+	}
 	if out.Contexts = contextsOf(x); out.Contexts != nil {
 		out.Released = x.Contextual.Released
 	}
@@ -274,6 +278,10 @@ func (r *Summary) page(decl []byte) report.Page {
 			out.Facts = append(out.Facts, report.Fact{Name: "earned against equal shares",
 				Value: words.Number(e.Estimate) + ", " + within(e.Interval, decimalsOf(e.Interval))})
 		}
+	}
+	if r.First != nil {
+		out.Facts = append(out.Facts, report.Fact{Name: "first release",
+			Value: r.First.Format("2006-01-02 15:04:05 UTC")})
 	}
 	if r.Last != nil {
 		out.Facts = append(out.Facts, report.Fact{Name: "last release",

@@ -48,6 +48,7 @@ type View struct {
 	Released          int                // of which the rewards were released
 	Batches           int                // where there are contexts, releases
 	Last              *time.Time         // of the releases
+	First, NotBefore  time.Time          // of the first release, see serve.Info
 	Leader            string             // by its private mean; empty before the first release
 	Verdict           *interval.Verdict  // nil where there are contexts
 	Kept              string             // the arm that everybody gets since it has stopped
@@ -121,8 +122,8 @@ func viewOf(info serve.Info, r *Summary) *View {
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
 		Window: decl.Window, Changes: len(info.Changes), Released: r.Released, Batches: info.Batches,
 		Last: r.Last, Leader: r.Leader, Verdict: r.Verdict, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
-		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Ratio: info.SampleRatio(), Lines: info.Lines,
-		Tip: info.Tip}
+		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Ratio: info.SampleRatio(), First: info.First,
+		NotBefore: info.NotBefore, Lines: info.Lines, Tip: info.Tip}
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
 		v.Arms = append(v.Arms, Arm{Name: decl.Arms[i].Name, Off: a.Off, Kept: i == info.Keep,
