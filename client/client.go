@@ -108,6 +108,9 @@ const (
 	// the decision was lost before it was durable, or the experiment has stopped
 	Void      Status = "void"
 	OverLimit Status = "over_limit" // the unit had all its assignments before the decision
+	// of a decision that was forced, and does not count: whether what was reported is in its declared range
+	InRange Status = "in_range"
+	Clipped Status = "clipped"
 )
 
 // A Report is the reward of a decision.

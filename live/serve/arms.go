@@ -52,7 +52,11 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 		if arm < 0 {
 			return Decision{}, ErrForce
 		}
-		return x.give(arm, Forced), nil
+		d := x.give(arm, Forced)
+		if x.gatherer == nil {
+			d.Token = x.sign.sign(ticket{arm: arm, number: tested}, tag{})
+		}
+		return d, nil
 	}
 	switch s := x.rec.State; {
 	case !x.decl.For(ask.Context):

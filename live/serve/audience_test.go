@@ -136,8 +136,18 @@ func forced(t *testing.T, decide func(e *Engine, ask Ask) (Decision, error)) (co
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d.Token != "" || d.Name != arm || d.Reason != Forced || !d.Expires.IsZero() {
+			if d.Token == "" || d.Name != arm || d.Reason != Forced || !d.Expires.IsZero() {
 				counted = append(counted, fmt.Sprintf("%s: %+v", state, d))
+			}
+			for reward, want := range map[float64]Status{0: InRange, 1: InRange, 1.5: Clipped, -1e300: Clipped,
+				math.Inf(1): Clipped, math.NaN(): Clipped} {
+				out, err := e.Rewards(t.Context(), "shop", []Report{{d.Token, reward}})
+				if err != nil || out[0] != (Result{Status: want}) {
+					counted = append(counted, fmt.Sprintf("%s: %v is %v, %v", state, reward, out, err))
+				}
+			}
+			if s, err := e.Activate(t.Context(), "shop", d.Token, true); s != Accepted || err != nil {
+				counted = append(counted, fmt.Sprintf("%s: it is activated: %v, %v", state, s, err))
 			}
 		}
 		x, _ := e.find("shop")
@@ -152,7 +162,7 @@ func forced(t *testing.T, decide func(e *Engine, ask Ask) (Decision, error)) (co
 	return counted
 }
 
-// A forced arm is given in every state, and counts nowhere.
+// A forced arm is given in every state, and counts nowhere; who reports on it is told whether that is in range.
 func TestForced(t *testing.T) {
 	if got := forced(t, func(e *Engine, ask Ask) (Decision, error) {
 		return e.DecideFor(t.Context(), "shop", ask)

@@ -43,6 +43,8 @@ func (e *Engine) Activate(ctx context.Context, name, token string, shown bool) (
 	switch {
 	case !ok:
 		return "", ErrToken
+	case t.number == tested:
+		return Accepted, nil
 	case t.by == 0 && shown:
 		return "", fmt.Errorf("experiment %q: %w", name, fieldError("decision", "is of an experiment whose "+
 			"decisions count at once: %w", ErrState))

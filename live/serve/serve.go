@@ -137,6 +137,9 @@ const (
 	// the decision was lost before it was durable, or the experiment has stopped
 	Void      Status = "void"
 	OverLimit Status = "over_limit" // the unit had all its assignments before the decision
+	// of a forced decision, which does not count: whether all that was reported is in its declared range
+	InRange Status = "in_range"
+	Clipped Status = "clipped"
 )
 
 // A Reason says why a decision gives its arm.
@@ -152,12 +155,12 @@ const (
 	Disabled Reason = "disabled" // the experiment does not run, and this is the fallback
 	// the experiment is not for this unit or this context, and this is the fallback
 	Default Reason = "default"
-	Forced  Reason = "forced" // the arm that was asked for, to look at it
+	Forced  Reason = "forced" // the arm that was asked for, to look at it; who reports on it is told of clipping
 )
 
 // A Decision is an arm for a unit.
 type Decision struct {
-	Token string // to report with; empty if it does not count
+	Token string // to report with; empty if it does not count and was not forced
 	// Report is how to report where nobody is to see the reward; nil where it comes in the open.
 	Report     *ReportTask
 	Arm        int
@@ -460,6 +463,10 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 				j.results[i].Err = err
 				continue
 			}
+			if t.number == tested {
+				j.results[i].Status = x.inRange(r)
+				continue
+			}
 			j.reports = append(j.reports, reported{ticket: t, reward: r.Reward, metrics: metrics, result: i})
 		}
 	}
@@ -470,6 +477,24 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 	}
 	e.count(name, j.results)
 	return j.results, nil
+}
+
+// inRange says whether what is reported of a forced decision would be clipped. Of one that counts nobody is
+// told: an answer must not depend on a person's reward. This one is nobody's, and is not kept.
+func (x *served) inRange(r Outcome) Status {
+	in := func(v, lo, hi float64) bool { return v >= lo && v <= hi }
+	lo, hi := x.decl.Range()
+	all := in(r.Reward, lo, hi)
+	for _, m := range x.decl.Metrics {
+		if v, ok := r.Metrics[m.Name]; ok {
+			lo, hi := m.Range()
+			all = all && in(v, lo, hi)
+		}
+	}
+	if all {
+		return InRange
+	}
+	return Clipped
 }
 
 // count tells the meter of answers.

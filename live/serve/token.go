@@ -26,8 +26,12 @@ const (
 	macBytes   = 16
 )
 
-// beyond is the number of a decision that does not count: its unit has all its assignments.
-const beyond = 1<<40 - 1
+// Numbers of decisions that do not count: beyond, as their unit has all its assignments, and tested, of one
+// that was forced.
+const (
+	beyond = 1<<40 - 1
+	tested = 1<<40 - 2
+)
 
 // An epochTag is what a token has of its epoch.
 type epochTag [8]byte

@@ -521,8 +521,11 @@ func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
 	out := decisionJSON{Arm: d.Name, Value: d.Value, Propensity: d.Propensity, Reason: d.Reason,
 		Report: reportTaskOf(d.Report)}
 	if d.Token != "" {
-		at := d.Expires.UTC()
-		out.Decision, out.Expires = &d.Token, &at
+		out.Decision = &d.Token
+		if !d.Expires.IsZero() {
+			at := d.Expires.UTC()
+			out.Expires = &at
+		}
 		if !d.ActivateBy.IsZero() {
 			by := d.ActivateBy.UTC()
 			out.ActivateBy = &by

@@ -639,6 +639,7 @@ func TestContext(t *testing.T) {
 	}
 	admin := w.key
 	const force = `{"unit": "bob", "force": "blue"}`
+	var forced decisionJSON
 	for _, x := range []struct {
 		scopes serve.Scope
 		want   int
@@ -646,11 +647,29 @@ func TestContext(t *testing.T) {
 		{serve.ScopeAdmin, 200}} {
 		w.key = admin
 		w.key = w.keyWith(x.scopes)
-		if got := w.want(x.want, "POST", decisions, force); x.want == 200 && !strings.HasPrefix(got,
-			`{"decision":null,"arm":"blue","value":{"hex":"#00c","n":3},"propensity":1,"expires_at":null,"reason":"forced"`) {
+		got := w.want(x.want, "POST", decisions, force)
+		if x.want != 200 {
+			continue
+		}
+		if !strings.Contains(got,
+			`,"arm":"blue","value":{"hex":"#00c","n":3},"propensity":1,"expires_at":null,"reason":"forced"`) {
 			t.Error(got)
 		}
+		if err := json.Unmarshal([]byte(got), &forced); err != nil || forced.Decision == nil {
+			t.Fatal(got, err)
+		}
 	}
+	// what is reported of it, by whoever may report, is answered by whether it would be clipped
+	w.key = admin
+	w.key = w.keyWith(browserScopes)
+	for value, want := range map[string]string{"1": "in_range", "0": "in_range", "2": "clipped", "-0.1": "clipped"} {
+		if got := w.want(200, "POST", "/v1/experiments/shop/rewards", reward(*forced.Decision, value)); got !=
+			`{"status":"`+want+"\"}\n" {
+			t.Errorf("%s: %s", value, got)
+		}
+	}
+	w.key = admin
+	w.key = w.keyWith(serve.ScopeAdmin)
 	w.want(400, "POST", decisions, `{"force": "pink"}`)
 }
 
