@@ -92,7 +92,9 @@ var canaryRows = map[string]canaryRow{
 	"sotto validate": {runs: [][]string{{"validate", "arms.yaml"},
 		{"validate", "arms.yaml", "--json"}, {"validate", "linear.yaml"},
 		{"validate", "rounds.yaml"}, {"validate", "identify.yaml"}, {"!", "validate", "bare.csv"},
-		{"!", "validate", "rows.jsonl"}, {"!", "validate", "colon.csv"}}},
+		{"!", "validate", "rows.jsonl"}, {"!", "validate", "colon.csv"},
+		{"validate", "live.yaml", "--sample", "arms.csv"}, {"validate", "live.yaml", "--sample", "arms.csv", "--json"},
+		{"validate", "live.yaml", "--sample", "rows.jsonl"}, {"!", "validate", "live.yaml", "--sample", "bare.csv"}}},
 	"sotto bounds": {runs: [][]string{{"bounds", "arms.yaml"}, {"!", "bounds", "bare.csv"},
 		{"!", "bounds", "rows.jsonl"}, {"!", "bounds", "colon.csv"}}},
 	"sotto plan live": {runs: [][]string{
@@ -224,6 +226,8 @@ func canaryFiles() map[string]map[string]string {
 	}
 	for _, files := range out {
 		const base = "name: canary\nhorizon: 500\nruns: 2\nseed: 1\nbudgets: [{epsilon: 1}]\n"
+		files["live.yaml"] = "name: shop\narms: [red, blue]\npolicy: dp-klucb\nunit: {of: person}\n" +
+			"budget: {epsilon: 1}\nwindow: 1h\n"
 		files["arms.yaml"] = base + "policies: [{policy: adap-klucb}, {policy: " +
 			"dp-se}]\ninstances: [{name: log, csv: arms.csv}]\n"
 		files["linear.yaml"] = "kind: linear\n" + strings.Replace(base, "epsilon", "rho", 1) +

@@ -39,7 +39,10 @@ var commandsTexts = kong.Vars{
   sotto report results/quickstart --format svg,png --dpi 300 --linear --title 'Regret of five policies'`,
 	"validate": `Examples:
   sotto validate examples/quickstart.yaml
-  sotto validate shop.yaml --json`,
+  sotto validate shop.yaml --json
+  sotto validate shop.yaml --sample rewards.csv`,
+	"validateSample": "Of a live experiment, values such as it will be reported: CSV with a column reward and those " +
+		"of metrics, or lines of JSON. Says how many would be clipped, without noise: the output is not protected.",
 	"list mechanisms": `Examples:
   sotto list mechanisms
   sotto list mechanisms --json`,
@@ -88,8 +91,9 @@ func (c *reportCommand) Run(s streams) error {
 }
 
 type validateCommand struct {
-	File string `arg:"" help:"Experiment or live experiment in YAML; - reads standard input."`
-	JSON bool   `help:"As JSON, for programs."`
+	File   string `arg:"" help:"Experiment or live experiment in YAML; - reads standard input."`
+	Sample string `help:"${validateSample}" placeholder:"FILE"`
+	JSON   bool   `help:"As JSON, for programs."`
 }
 
 // planned is what an experiment would play.
@@ -110,6 +114,8 @@ func (c *validateCommand) Run(s streams) error {
 		return err
 	case live != nil:
 		return c.live(s, live)
+	case c.Sample != "":
+		return usagef("--sample is given, and %s is no live experiment", c.File)
 	}
 	plan, err := spec.Resolve()
 	if err != nil {
@@ -157,6 +163,8 @@ type liveJSON struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// of the declared traffic: a parameter of the policy, and a proposal for it
 	First *firstJSON `json:"first_batch,omitempty"`
+	// Sample is how much of a sample would be clipped.
+	Sample *sampleJSON `json:"sample,omitempty"`
 }
 
 type firstJSON struct {
@@ -183,7 +191,7 @@ func (c *validateCommand) contextual(s streams, x *decl.Experiment, out liveJSON
 		"  price: %s for learning, %v in all\n  vectors: %d components, blocks divided by %.4g\n", x.Name,
 		words.Several(x.Contextual.MaxActions(), "action"), out.Guarantee, out.Budget, x.Total(),
 		out.Dim, out.Norm)
-	return err
+	return cmp.Or(err, out.Sample.print(s.out))
 }
 
 // live says what a live experiment promises.
@@ -200,6 +208,11 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 	out.Each = fmt.Sprint(each)
 	if out.Guarantee, err = x.Guarantee(); err != nil {
 		return err
+	}
+	if c.Sample != "" {
+		if out.Sample, err = sampleOf(x, c.Sample, s); err != nil {
+			return err
+		}
 	}
 	if x.Contextual != nil {
 		return c.contextual(s, x, out)
@@ -228,7 +241,7 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 			"and its first one has %d: try %s: %d (sotto plan live says which loses less)\n",
 			first.Proposed, first.Is, first.Param, first.Proposed)
 	}
-	return err
+	return cmp.Or(err, out.Sample.print(s.out))
 }
 
 type listCommand struct {
