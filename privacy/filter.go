@@ -2,7 +2,9 @@ package privacy
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 // # What a cap proves
@@ -52,6 +54,39 @@ import (
 // Events are one-shot. A continual mechanism (a tree) is one event as long as nothing else reads
 // its slot in between, as it is with the curators of package release; for interleaved ones see
 // Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang 2023.
+//
+// # Windows
+//
+// A cap on windows is for records that are read for ever: at most C within any time of length L. What
+// is admitted are analyses. Each has a cost c and an instant at which it begins, both fixed when it is
+// admitted; whatever it releases, and however that is chosen, its releases cost c together, as under a
+// ledger's cap. It counts from its begin until L after its last release.
+//
+// Theorem. Let an analysis be admitted only if at every instant at which it counts, the costs of all
+// that were admitted and count then add up to C at most, its own included; one whose last release is
+// not known yet counts for ever. Let noise be one-shot. Then for every window W = [s, s+L], given all
+// that was released before s, what is released in W costs at most C, in ε or in ρ, whichever is added.
+//
+// Proof. Let J be the analyses with a release in W. Each begins by s+L, and its last release is at s or
+// later, so that it counts at t = s+L. Take the one of J that was admitted last. By then the others of
+// J were known, with ends not before their true ones, and the filter had all of J count at t: Σ_J c ≤
+// C. This holds whatever was released, though that may decide who is in J. Given the past each release
+// is a draw of its own, so the releases in W are one adaptive sequence of events; those of one analysis
+// cost its c at most, and all of them C. The theorem above does the rest. ∎
+//
+// Noise that outlives a release (trees) is no fresh draw given the past. Then analyses are concurrent
+// interactive mechanisms, and count with what they released before s too. In ε that changes nothing
+// but the words: their noises are independent, so the likelihood ratio of everything is the product of
+// each one's own, at most e^c, and over J at most e^C. In ρ, concurrent composition (Haney et al. 2023)
+// bounds the analyses of a filter, but J is chosen at s among all that ever began, by what they
+// released. So whoever counts ρ admits one-shot noise alone.
+//
+// A record may have a position p in [0,1) in a layer of analyses, each of which reads the records of a
+// range: it is in those whose range holds p, at every instant the same p. For each p the theorem
+// holds with these analyses, so the filter counts the worst p of each layer, whether ranges overlap
+// or are used again.
+//
+// Sums are rounded up, and may exceed C by the slack of a ledger's cap.
 
 // A price is what an event costs in the currency of a cap: a number that adds up, and beside it a δ
 // that does where the cap has one.
@@ -205,4 +240,126 @@ func ZCDPWithin(b Approx) (ZCDP, error) {
 	}
 	out := ZCDP{approxToZCDP(b)}
 	return out, out.Validate()
+}
+
+// Never is the instant of a last release that nobody knows yet.
+const Never = math.MaxInt64
+
+// A Charge is what one analysis can cost a record, and when. Instants are whole numbers of any unit.
+type Charge struct {
+	Loss Loss // of all that it releases of the record
+	// From is the instant at which it begins, and Last that of its last release.
+	From, Last int64
+	// Layer names analyses that each read the records of a range of positions: from Lo on and below Hi.
+	// Empty: it reads all records.
+	Layer  string
+	Lo, Hi float64
+}
+
+// Windows is a filter on windows of time: what analyses may cost one record within any of that length
+// (filter.go has the theorem). It knows no clock.
+type Windows struct {
+	cap    Budget
+	limit  price
+	length int64
+}
+
+// NewWindows is a filter for a cap, Pure or ZCDP, on windows of a length above 0.
+func NewWindows(cap Budget, length int64) (Windows, error) {
+	cap = plain(cap)
+	if err := cap.Validate(); err != nil {
+		return Windows{}, err
+	}
+	switch cap.(type) {
+	case Pure, ZCDP:
+	default:
+		return Windows{}, fmt.Errorf("budget is %v, must be in epsilon or in rho", cap)
+	}
+	if length <= 0 {
+		return Windows{}, fmt.Errorf("length is %d, must be positive", length)
+	}
+	return Windows{cap, limitOf(cap), length}, nil
+}
+
+// Price is what a loss costs in the currency of the cap, +Inf if it has no price there.
+func (w Windows) Price(l Loss) float64 { return l.priceIn(w.cap).x }
+
+// End is the last instant at which a charge counts, Never if that is not known.
+func (w Windows) End(c Charge) int64 {
+	if c.Last > Never-w.length {
+		return Never
+	}
+	return c.Last + w.length
+}
+
+// Most is the most that one record is charged at an instant from from up to to: what it may lose
+// within the window that ends there.
+func (w Windows) Most(charges []Charge, from, to int64) float64 {
+	most := w.at(charges, from)
+	for _, c := range charges { // it grows where a charge begins alone
+		if c.From > from && c.From <= to {
+			most = max(most, w.at(charges, c.From))
+		}
+	}
+	return most
+}
+
+// Allow is nil if next may be admitted after these charges, and otherwise an error that matches ErrBudget.
+func (w Windows) Allow(charges []Charge, next Charge) error {
+	most := w.Most(append(slices.Clip(charges), next), next.From, w.End(next))
+	if (price{x: most}).within(w.limit) {
+		return nil
+	}
+	return fmt.Errorf("%s would be %v within %d, and the cap is %v: %w", currency(w.cap), most, w.length, w.cap,
+		ErrBudget)
+}
+
+// Begin is the first instant, next.From or later, at which next could begin instead; ok is false if there is
+// none as far as the ends of the charges are known.
+func (w Windows) Begin(charges []Charge, next Charge) (from int64, ok bool) {
+	at := []int64{next.From}
+	for _, c := range charges {
+		if end := w.End(c); end != Never && end >= next.From {
+			at = append(at, end+1)
+		}
+	}
+	slices.Sort(at)
+	for _, from := range at {
+		later := next
+		if later.From = from; next.Last != Never {
+			later.Last += from - next.From
+		}
+		if w.Allow(charges, later) == nil {
+			return from, true
+		}
+	}
+	return 0, false
+}
+
+// at is what one record is charged at an instant, at its worst positions.
+func (w Windows) at(charges []Charge, t int64) (sum float64) {
+	layers := map[string][]Charge{}
+	for _, c := range charges {
+		switch {
+		case c.From > t || w.End(c) < t:
+		case c.Layer == "" || !(c.Lo < c.Hi): // what is no range holds everybody
+			sum = addUp(sum, w.Price(c.Loss))
+		default:
+			layers[c.Layer] = append(layers[c.Layer], c)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(layers)) {
+		most := 0.0
+		for _, p := range layers[name] { // it grows where a range begins alone
+			here := 0.0
+			for _, c := range layers[name] {
+				if c.Lo <= p.Lo && p.Lo < c.Hi {
+					here = addUp(here, w.Price(c.Loss))
+				}
+			}
+			most = max(most, here)
+		}
+		sum = addUp(sum, most)
+	}
+	return sum
 }
