@@ -78,6 +78,8 @@ type Unit struct {
 	// Name tells it from others. It may be empty if the experiment is not sticky. The service
 	// keeps a keyed hash of it.
 	Name string
+	// Person is whose decision it is, for experiments that count them by person (unit.per_person).
+	Person string
 	// Context is public facts, text or numbers or booleans, for experiments that are for some units
 	// only. The service does not keep them.
 	Context map[string]any
@@ -183,8 +185,9 @@ func New(baseURL, key string, options ...Option) (*Client, error) {
 func (c *Client) Decide(ctx context.Context, experiment string, unit Unit) (Decision, error) {
 	in := struct {
 		Unit    string         `json:"unit,omitempty"`
+		Person  string         `json:"person,omitempty"`
 		Context map[string]any `json:"context,omitempty"`
-	}{unit.Name, unit.Context}
+	}{unit.Name, unit.Person, unit.Context}
 	var out struct {
 		Decision   *string         `json:"decision"`
 		Arm        string          `json:"arm"`

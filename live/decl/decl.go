@@ -151,6 +151,9 @@ type Arm struct {
 type Unit struct {
 	Of          string      // person, device, visit: a word for people to read
 	Assignments keyed.Count // to a unit at most, 0 meaning 1; the budget is for all of them
+	// PerPerson is how many decisions of one person count at most: each names its person, who may
+	// be several units. 0: nobody counts them.
+	PerPerson keyed.Count
 }
 
 // The bounds of windows, and how long an experiment that has stopped may be retained.
@@ -350,6 +353,8 @@ func unitKeys() []keyed.Key[Unit] {
 		keyed.Always("of", keyed.Filled(""), func(u *Unit) *string { return &u.Of }, "such as person or visit").Must(),
 		keyed.Of("assignments", keyed.Whole(), func(u *Unit) *keyed.Count { return &u.Assignments },
 			"how often a unit may be assigned; 1 if it is not given"),
+		keyed.Of("per_person", keyed.Whole(), func(u *Unit) *keyed.Count { return &u.PerPerson },
+			"how many decisions of one person count, where a person may be several units: each decision names its person"),
 	}
 }
 
@@ -549,6 +554,8 @@ func (l *Experiment) Check() error {
 		return l.fail("unit.of", "is missing: say whose rewards are protected, such as person or visit")
 	case l.Unit.Assignments < 0:
 		return l.fail("unit.assignments", "is %d, must be at least 1", int(l.Unit.Assignments))
+	case l.Unit.PerPerson < 0:
+		return l.fail("unit.per_person", "is %d, must be at least 1", int(l.Unit.PerPerson))
 	case !(l.Window >= MinWindow && l.Window <= MaxWindow):
 		return l.fail("window", "is %v, must be from %v to %v", l.Window, MinWindow, MaxWindow)
 	case l.Exposure != "" && !slices.Contains(exposures, l.Exposure):
@@ -963,7 +970,7 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
-	text += l.whom()
+	text += l.whom() + l.person()
 	if l.Missing == MissingDrop {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"

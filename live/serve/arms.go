@@ -76,11 +76,14 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 	case unit == "" && !x.decl.Free:
 		return Decision{}, fmt.Errorf("%w is missing: the experiment is sticky", ErrUnit)
 	}
+	if err := x.checkPerson(ask.Person); err != nil {
+		return Decision{}, err
+	}
 	if !x.in(unit) {
 		return x.give(x.instead(), Default), nil
 	}
 	if unit == "" {
-		return x.assign(tag{}, assignment{}, now)
+		return x.assign(tag{}, assignment{}, ask.Person, now)
 	}
 	t := tagOf(x.tags, unit)
 	if x.erased(t) {
@@ -98,7 +101,7 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 		u.number = beyond
 		return x.told(t, u, Limit, now), nil
 	}
-	return x.assign(t, u, now)
+	return x.assign(t, u, ask.Person, now)
 }
 
 // instead is the fallback, or the first arm that is on if that was taken off; −1 where there are none.
@@ -131,8 +134,11 @@ func (x *served) told(t tag, u assignment, why Reason, now int64) Decision {
 	return d
 }
 
-// assign makes a new assignment; before is the unit's last.
-func (x *served) assign(t tag, before assignment, now int64) (Decision, error) {
+// assign makes a new assignment, of a person if they are counted; before is the unit's last.
+func (x *served) assign(t tag, before assignment, person string, now int64) (Decision, error) {
+	if x.full(person) {
+		return x.give(x.instead(), Limit), nil
+	}
 	within, next := x.decl.Activation().Milliseconds(), x.play.Arm
 	if within > 0 {
 		next = x.play.Offer
@@ -161,6 +167,7 @@ func (x *served) assign(t tag, before assignment, now int64) (Decision, error) {
 	if t != (tag{}) {
 		x.keep(t, u)
 	}
+	x.countPerson(person)
 	return x.told(t, u, Split, now), nil
 }
 
@@ -169,7 +176,7 @@ func (x *served) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
 	if err := x.checkRank(ask); err != nil {
 		return Ranking{}, given{}, err
 	}
-	d, err := x.armFor(Ask{Unit: ask.Event, Context: ask.Context}, now)
+	d, err := x.armFor(Ask{Unit: ask.Event, Person: ask.Person, Context: ask.Context}, now)
 	if err != nil {
 		return Ranking{}, given{}, err
 	}

@@ -189,6 +189,12 @@ func (x *served) again(ask RankAsk, t tag, u assignment) (Ranking, given, error)
 
 // choose decides a new event.
 func (x *served) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
+	if err := x.checkPerson(ask.Person); err != nil {
+		return Ranking{}, given{}, err
+	}
+	if x.full(ask.Person) {
+		return x.baseline(ask, Limit), given{}, nil
+	}
 	n := len(x.events.on)
 	best := x.play.Best(x.events.vectors)
 	greedy := best
@@ -231,6 +237,7 @@ func (x *served) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
 	}
 	x.events.of[t] = v
 	x.keep(t, u)
+	x.countPerson(ask.Person)
 	most, share := propensities(x.decl.Floor, n)
 	out := x.ranking(ask, greedy, most, share, Split, u)
 	out.Action = id(arm)

@@ -37,6 +37,11 @@ func (e *Engine) Erase(ctx context.Context, name, unit string) error {
 			delete(x.units, t)
 			delete(x.events.of, t)
 			x.units[x.stone(t)] = assignment{arm: erasedArm, propensity: 1}
+			if x.decl.Unit.PerPerson > 0 { // the name may be a person's
+				t := tagOf(x.persons, unit)
+				delete(x.units, t)
+				x.units[x.stone(t)] = assignment{arm: erasedArm, propensity: 1}
+			}
 			x.stoned = true
 		default:
 			clear(x.units)

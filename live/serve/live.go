@@ -243,6 +243,8 @@ type hashes struct {
 	shares hash.Hash // where they are for the share
 	layer  hash.Hash // and for the layer
 	stones hash.Hash // of tags that were erased
+	// what persons are kept under, where their decisions are counted
+	persons hash.Hash
 }
 
 // assignments are those of units.
@@ -295,6 +297,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 	x.tags = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "tag"))
 	x.shares = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "share"))
 	x.stones = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "erased"))
+	x.persons = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "person"))
 	x.layer = hmac.New(sha256.New, keyFor(e.secret[:], []byte(decl.Layer.Name), "layer"))
 	var seed [32]byte
 	if _, err := io.ReadFull(e.cfg.random, seed[:]); err != nil {

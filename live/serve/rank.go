@@ -31,7 +31,8 @@ type Action = feature.Action
 // A RankAsk is what a rank is asked for with.
 type RankAsk struct {
 	// Event names the decision; empty to have the service draw a name.
-	Event string
+	Event  string
+	Person string // as Ask has it
 	// Context is what is known of who asks. It is public, and used as it comes.
 	Context map[string]any
 	// Actions are what there is to choose from, the one that is given without the experiment first.

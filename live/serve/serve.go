@@ -149,7 +149,7 @@ type Reason string
 const (
 	Split Reason = "split" // the policy's choice, or the floor's: it counts
 	// the unit's last arm, or the fallback if that was taken off: it has all its assignments, and
-	// this does not count
+	// this does not count; or the fallback, since its person has all decisions
 	Limit    Reason = "over_limit"
 	Static   Reason = "static"   // the experiment has stopped, and this arm was kept
 	Disabled Reason = "disabled" // the experiment does not run, and this is the fallback
@@ -176,6 +176,8 @@ type Decision struct {
 // An Ask is what a decision is asked for with.
 type Ask struct {
 	Unit string // may be empty if the experiment is not sticky
+	// Person is whose decision it is, where the experiment counts them by person; others do not look at it.
+	Person string
 	// Context is public, and used to see whether the experiment is for the unit. It is not kept.
 	Context map[string]any
 	// Force is the name of the arm that is wanted, to look at it: such a decision counts nothing,

@@ -291,6 +291,8 @@ func problemOf(err error) *problem {
 		return refused(http.StatusForbidden, "unit_token", serve.ErrSignature.Error())
 	case errors.Is(err, serve.ErrUnit):
 		return refused(http.StatusBadRequest, "unit", err.Error())
+	case errors.Is(err, serve.ErrPerson):
+		return refused(http.StatusBadRequest, "person", err.Error())
 	case errors.Is(err, serve.ErrEvent):
 		return refused(http.StatusNotFound, "event", err.Error())
 	case errors.Is(err, serve.ErrEventTaken):
@@ -499,9 +501,13 @@ func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, maxDecision, &in); err != nil {
 		return nil, err
 	}
-	ask, v := serve.Ask{Context: in.Context, Force: in.Force}, visitor{}
-	if k, _ := serve.By(r.Context()); in.Force != "" && !k.Scopes.MayForce() {
+	ask, v := serve.Ask{Context: in.Context, Force: in.Force, Person: in.Person}, visitor{}
+	switch k, _ := serve.By(r.Context()); {
+	case in.Force != "" && !k.Scopes.MayForce():
 		return nil, refused(http.StatusForbidden, "force", "the key's scopes do not have test, nor admin")
+	case in.Person != "" && k.Scopes&serve.ScopeBrowser != 0: // who could would be any number of persons
+		return nil, refused(http.StatusForbidden, "person", "a key of the scope browser names no persons: ask for the "+
+			"decision from the product's server")
 	}
 	if in.Force == "" { // which says nothing of a unit
 		var err error

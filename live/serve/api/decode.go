@@ -23,6 +23,7 @@ type request interface{ check() error }
 type decisionRequest struct {
 	Unit      string         `json:"unit"`
 	UnitToken string         `json:"unit_token"`
+	Person    string         `json:"person"`
 	Context   map[string]any `json:"context"`
 	Force     string         `json:"force"`
 }
@@ -31,8 +32,19 @@ func (d *decisionRequest) check() error {
 	if strings.ContainsRune(d.Unit, utf8.RuneError) { // others would be the same unit
 		return refused(http.StatusBadRequest, "unit", "unit must be Unicode, without U+FFFD")
 	}
+	if err := checkPerson(d.Person); err != nil {
+		return err
+	}
 	if d.Unit != "" && d.UnitToken != "" {
 		return refused(http.StatusBadRequest, "unit_token", "give unit or unit_token, not both")
+	}
+	return nil
+}
+
+// checkPerson refuses names that others would share.
+func checkPerson(name string) error {
+	if strings.ContainsRune(name, utf8.RuneError) {
+		return refused(http.StatusBadRequest, "person", "person must be Unicode, without U+FFFD")
 	}
 	return nil
 }

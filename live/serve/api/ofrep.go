@@ -142,7 +142,7 @@ func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // flags evaluates all experiments that are not drafts and not archived, and that are sticky or whose
 // decisions count when they are activated: clients ask for all of them again and again, which would
-// be a decision that counts of the others each time. Those that the key or the signature of the unit
+// be a decision that counts of the others each time. Nor has OFREP a place for a person. Those that the key or the signature of the unit
 // is not good for are left out; a signature that is good for none is refused.
 func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 	ask, bad := target(w, r)
@@ -179,7 +179,7 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 			}
 			refused = nil
 		}
-		if d.Contextual != nil || d.Gathering().On() || d.Free && d.Activation() == 0 ||
+		if d.Contextual != nil || d.Gathering().On() || d.Free && d.Activation() == 0 || d.Unit.PerPerson > 0 ||
 			x.State == serve.Draft || x.State == serve.Archived {
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 
 type rankRequest struct {
 	Event    string          `json:"event"` // empty: the service draws one
+	Person   string          `json:"person"`
 	Context  map[string]any  `json:"context"`
 	Actions  []actionRequest `json:"actions"`
 	Excluded []string        `json:"excluded"`
@@ -29,6 +30,9 @@ type actionRequest struct {
 
 func (q *rankRequest) check() error {
 	if err := checkEvent(q.Event); err != nil {
+		return err
+	}
+	if err := checkPerson(q.Person); err != nil {
 		return err
 	}
 	if len(q.Actions) == 0 {
@@ -55,7 +59,7 @@ func checkEvent(event string) error {
 }
 
 func (q *rankRequest) ask() serve.RankAsk {
-	ask := serve.RankAsk{Event: q.Event, Context: q.Context, Excluded: q.Excluded, Deferred: q.Deferred}
+	ask := serve.RankAsk{Event: q.Event, Person: q.Person, Context: q.Context, Excluded: q.Excluded, Deferred: q.Deferred}
 	for _, a := range q.Actions {
 		ask.Actions = append(ask.Actions, serve.Action(a))
 	}
