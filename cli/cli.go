@@ -139,6 +139,9 @@ var cliTexts = kong.Vars{
 		"reward, no key. For one that was restored from a backup.",
 	"serveOutage": "How long the service may have been down before this start. If the clock says longer, and the " +
 		"database server's does not, time goes on from the last commit.",
+	"servePersonCap": "What all experiments together may cost one person within any time of so many days, as " +
+		"unit=person,epsilon=3/365d or in rho: a start that would exceed it is refused. If not given, it is as at the " +
+		"last start of an experiment; none takes it away.",
 	"serveCert": "Certificate in PEM, with those of its issuers: speak HTTPS. It is read again when the " +
 		"file changes.",
 	"serveTLSKey": "The certificate's private key, in PEM.",

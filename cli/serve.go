@@ -38,6 +38,7 @@ type serveCommand struct {
 
 	Advertise   string        `env:"SOTTO_ADVERTISE" help:"${serveAdvertise}" placeholder:"URL"`
 	Database    string        `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
+	PersonCap   string        `env:"SOTTO_PERSON_CAP" help:"${servePersonCap}" placeholder:"CAP"`
 	Outage      time.Duration `name:"longest-outage" env:"SOTTO_LONGEST_OUTAGE" default:"1h" help:"${serveOutage}" placeholder:"DURATION"`
 	AllowOrigin []string      `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
 
@@ -78,6 +79,9 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	cfg := serve.Config{Meter: metrics, Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid()),
 		ReadOnly: c.ReadOnly, Outage: c.Outage, HelperSecret: func(name string) []byte { return shared[name] }}
 	var where string
+	if cfg.PersonCap, err = c.personCap(); err != nil {
+		return err
+	}
 	if cfg.Store, where, err = c.store("sotto-data"); err != nil {
 		return err
 	}
@@ -209,6 +213,18 @@ func (c *serveCommand) store(usual string) (open func(context.Context) (store.St
 		return store.SQLiteReader(where), where, nil
 	}
 	return store.SQLite(where), where, canHold("--data", where)
+}
+
+// personCap is what one person may lose by all experiments, nil if that is as it was.
+func (c *serveCommand) personCap() (*serve.PersonCap, error) {
+	if c.PersonCap == "" {
+		return nil, nil
+	}
+	out, err := serve.ParsePersonCap(c.PersonCap)
+	if err != nil {
+		return nil, usagef("--person-cap: %w", err)
+	}
+	return &out, nil
 }
 
 // newUnits is the cap on them, none for 0.

@@ -54,7 +54,8 @@ func readDeclared(known catalog.Catalog, dir string) (out []*decl.Experiment, er
 var changeable = []string{"end", "floor", "window"}
 
 // declare makes and starts the experiments that are new, and has those that run changed to what
-// their files say, where that may be. What may not change is an error, and then nothing is made.
+// their files say, where that may be. What may not change is an error, and then nothing is made. One that
+// --person-cap refuses stays a draft, and is tried again at the next start of the program.
 func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out io.Writer) error {
 	var fresh, other []*decl.Experiment
 	for _, x := range all {
@@ -99,7 +100,12 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 		if err := e.Create(ctx, *x); err != nil && !errors.Is(err, serve.ErrExists) {
 			return err
 		}
-		if err := e.Start(ctx, x.Name); err != nil {
+		err := e.Start(ctx, x.Name)
+		if errors.Is(err, serve.ErrPersonCap) { // others go on, and it may be started on another day
+			fmt.Fprintf(out, "%v: it stays a draft\n", err)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "experiment %s was started\n", x.Name)

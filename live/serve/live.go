@@ -137,6 +137,8 @@ type record struct {
 	Ended       int64           `json:"ended,omitempty"` // when it stopped
 	Why         endReason       `json:"why,omitempty"`   // it has stopped
 	Told        bool            `json:"told,omitempty"`  // its webhook knows
+	Last        int64           `json:"last,omitempty"`  // when its last release was shown, if that is known
+	Cap         string          `json:"cap,omitempty"`   // the PersonCap that it was started under
 	// arms that are to be taken off at the next ticks, and what else is to be changed
 	Off     []int    `json:"off,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
@@ -183,6 +185,8 @@ type served struct {
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
 	closed  int64        // and when that was
 	ticked  int64        // the last tick
+	began   int64        // when it was started: the time of its first line
+	seen    int64        // when its last release was shown
 	ledger  *privacy.Ledger
 	board   board
 	metrics measuring
@@ -374,6 +378,10 @@ func (x *served) start(e *Engine, now int64) error {
 	if err := e.apart(x); err != nil {
 		return err
 	}
+	under, err := e.withinCap(x, now)
+	if err != nil {
+		return err
+	}
 	if g, ok := x.gatherer.(*twoServer); ok && g.secret() == nil {
 		return fmt.Errorf("%w: %w", ErrHelper, ErrState)
 	}
@@ -391,7 +399,7 @@ func (x *served) start(e *Engine, now int64) error {
 	if err := x.open(now); err != nil {
 		return err
 	}
-	x.rec.State = Running
+	x.rec.State, x.rec.Cap = Running, under
 	x.todo |= theRecord
 	x.run(m, epoch)
 	x.ticked = now / x.tick // what is changed from now on comes with a later one
@@ -422,12 +430,15 @@ func (x *served) end(keep int, why endReason, now int64) error {
 			return err
 		}
 	}
-	x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Ended = Stopped, keep, why, now
 	if x.pending != nil {
-		if err := x.show(x.pending.Line); err != nil { // it is durable
+		if err := x.show(x.pending.Line, now); err != nil { // it is durable
 			return err
 		}
 	}
+	if x.rec.State != Failed { // of which nobody knows
+		x.rec.Last = x.seen
+	}
+	x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Ended = Stopped, keep, why, now
 	x.forgetPlay()
 	x.rec.Off, x.rec.Changes = nil, nil
 	x.todo = x.todo&^theQueues | theRecord | dropSums

@@ -94,6 +94,8 @@ type Config struct {
 	// Cohorts is where the sessions of experiments with trust secagg are held; nil is nowhere: then
 	// none can be started, and one that was waits.
 	Cohorts *Cohorts
+	// PersonCap is what all experiments may cost one person; nil goes by what the last start was under.
+	PersonCap *PersonCap
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 	// Log gets what went wrong, never a reward; nil for none.
@@ -116,6 +118,8 @@ type Config struct {
 	wall   func() time.Time // nil: Clock; of tests, where Clock is nil
 	random io.Reader        // nil: the operating system's
 	hook   func(at string)  // of tests: called at named points
+	// of tests: what the account goes by, changed
+	account func([]standing) []standing
 }
 
 // A Meter counts what happens inside of an engine, for whoever runs it: all of it tells who
@@ -635,7 +639,8 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 }
 
 // Start runs a draft, at once or from its declared start on. If it is in a layer, its range must be
-// apart from those of the others that run.
+// apart from those of the others that run; and what all experiments can cost one person must stay within
+// Config.PersonCap, or the error matches ErrPersonCap.
 func (e *Engine) Start(ctx context.Context, name string) error {
 	return e.act(ctx, name, Entry{Did: "start"}, func(x *served, now int64) error { return x.start(e, now) })
 }

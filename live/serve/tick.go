@@ -22,7 +22,7 @@ func (x *served) onTick(w *store.Write, now int64) error {
 		if err := x.play.Commit(c); err != nil {
 			return err
 		}
-		if err := x.show(c.Line); err != nil {
+		if err := x.show(c.Line, at); err != nil {
 			return err
 		}
 		x.todo |= thePlan | theQueues
@@ -77,12 +77,15 @@ func (x *served) closeBatch(at int64) (*play.Commit, error) {
 	return x.play.CloseGathered(at, sums)
 }
 
-// show lets everybody see a line.
-func (x *served) show(text []byte) error {
+// show lets everybody see a line from a time on.
+func (x *served) show(text []byte, at int64) error {
 	x.shown++
 	in, err := readLine(text)
 	if err != nil {
 		return err
+	}
+	if len(in.Release) > 0 {
+		x.seen = at
 	}
 	return x.board.show(&in, time.UnixMilli(x.closed))
 }

@@ -82,6 +82,7 @@ func (x *served) sayText(now int64, object []byte) {
 
 // open is the first line.
 func (x *served) open(now int64) error {
+	x.began = now
 	h := header{Live: transcriptVersion, Program: build.This().Version,
 		Coins: hashOfCoins(x.rec.Coins)}
 	each, err := x.decl.EachAssignment()

@@ -447,6 +447,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 				return fmt.Errorf("experiment %q: %w", r.Name, err)
 			}
 			restored[i].confirmed()
+			restored[i].seen = restored[i].shownAt(opened.Now, e.now())
 			return nil
 		}
 	}); err != nil {
@@ -463,6 +464,7 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	e.changeKeys(opened.Keys)
 	e.cookies = keyFor(opened.Secret[:], nil, "cookies")
 	e.mu.Unlock()
+	e.warnOfCap()
 	e.store = st
 	// Who has failed here is written with the first commit, which may be the one that makes the
 	// store forget that it has gone back.
@@ -564,6 +566,7 @@ func (x *served) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 		case err != nil:
 			return err
 		case e.header != nil:
+			x.began = e.at.UnixMilli()
 			declared, err = x.declared(*e.header)
 		case e.ending != nil:
 		case e.cohort != nil:
@@ -571,6 +574,9 @@ func (x *served) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 		default:
 			if x.shown++; e.change != nil {
 				e.change.done(declared)
+			}
+			if len(e.Release) > 0 {
+				x.seen = e.at.UnixMilli()
 			}
 			if err = e.book(x.ledger); err == nil {
 				err = x.board.show(&e.line, e.at)

@@ -162,6 +162,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"DELETE /v1/keys/{id}":            f.with(serve.ScopeAdmin, f.revoke),
 		"DELETE " + one + "/units/{unit}": f.with(serve.ScopeAdmin, f.erase),
 		"GET /v1/audit":                   f.with(serve.ScopeAdmin, f.audit),
+		"GET /v1/account":                 f.with(serve.ScopeRead, f.account),
 
 		"POST /ofrep/v1/evaluate/flags/{key}": f.with(serve.ScopeDecide, f.flag),
 		"POST /ofrep/v1/evaluate/flags":       f.with(serve.ScopeDecide, f.flags),
@@ -268,7 +269,7 @@ func problemOf(err error) *problem {
 		return inDAP
 	case errors.As(err, &field):
 		return refused(field.Status, field.Field, field.Detail)
-	case errors.As(err, &of) && errors.Is(err, serve.ErrState):
+	case errors.As(err, &of) && (errors.Is(err, serve.ErrState) || errors.Is(err, serve.ErrPersonCap)):
 		return refused(http.StatusConflict, of.Field, err.Error())
 	case errors.As(err, &of):
 		return refused(http.StatusBadRequest, of.Field, of.Error())

@@ -16,6 +16,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 	admin := func(h page.Handler) http.HandlerFunc { return f.page(serve.ScopeAdmin, h) }
 	return map[string]http.HandlerFunc{
 		"GET /{$}":               f.page(0, p.Home),
+		"GET /account":           f.page(serve.ScopeRead, p.Account),
 		"GET " + one:             f.shown(p.Experiment),
 		"GET " + one + "/events": f.shown(p.Events),
 		"GET /assets/{file...}":  f.page(0, p.Asset),
@@ -52,8 +53,8 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 // of other origins may read (CORS) is the rest alone, also where their site is the same.
 func isAPI(path string) bool {
 	return path != "/" && path != "/login" && path != "/logout" && path != "/new" && path != "/keys" &&
-		!slices.ContainsFunc([]string{"/experiments/", "/assets/", "/new/", "/keys/"},
-			func(of string) bool { return strings.HasPrefix(path, of) })
+		path != "/account" && !slices.ContainsFunc([]string{"/experiments/", "/assets/", "/new/", "/keys/"},
+		func(of string) bool { return strings.HasPrefix(path, of) })
 }
 
 // visitor is whose a request for a page is: of a key that is sent as to the rest of the service, or

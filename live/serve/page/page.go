@@ -14,7 +14,7 @@
 //
 // Each *.html file but layout.html is a page, and is given its struct: home.html a Home,
 // experiment.html a Shown, login.html a Login, problem.html a Problem, new.html a NewForm,
-// confirm.html a Confirm, keys.html a Keys, ledger.html a Ledger. Templates whose names begin
+// confirm.html a Confirm, keys.html a Keys, ledger.html a Ledger, account.html an Account. Templates whose names begin
 // with "live-" are fragments: they are given a *View alone, stand in an element whose id is their
 // name, and are sent again when what they show has changed; so they must not say who looks. The
 // charts' data are a Data: see there how an event changes it.
@@ -104,6 +104,11 @@ var newTemplates = sync.OnceValue(func() map[string]*template.Template {
 // Close ends all events.
 func (p *Pages) Close() { p.end.Do(func() { close(p.ended) }) }
 
+// greek writes a budget as people do.
+func greek(budget string) string {
+	return strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace(budget)
+}
+
 // functions are what templates may call.
 func functions() template.FuncMap {
 	return template.FuncMap{
@@ -115,7 +120,7 @@ func functions() template.FuncMap {
 		"measure": axisOfMeasure,
 		"lasts":   lasts,
 		"between": func(x *[2]float64) string { return within(x, decimalsOf(x)) },
-		"greek":   strings.NewReplacer("epsilon=", "ε = ", "rho=", "ρ = ", "delta=", "δ = ").Replace,
+		"greek":   greek,
 		"count":   func(n int64) string { return words.Whole(int(n)) },
 		"hour":    func(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04") },
 		"field":   NewForm.field,
