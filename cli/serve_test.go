@@ -484,3 +484,42 @@ func TestServeTLS(t *testing.T) {
 		t.Errorf("%s", s.errs)
 	}
 }
+
+// A cap refuses what exceeds it, and the service starts all the same. Who forgets the flag goes by it, and
+// another one is said.
+func TestServePersonCap(t *testing.T) {
+	data, dir := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	const shop = "name: NAME\narms: [red, blue]\npolicy: dp-klucb\nunit: {of: person}\n" +
+		"budget: {epsilon: 2}\nwindow: 1h\n"
+	write := func(name string) {
+		t.Helper()
+		text := strings.Replace(shop, "NAME", name, 1)
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a")
+	s := startServe(t, "--data", data, "--experiments", dir, "--person-cap", "unit=person,epsilon=3/365d")
+	key := s.key
+	s.stop()
+	write("b")
+	for _, flags := range [][]string{{"--person-cap", "unit=person,epsilon=3/365d"}, nil} {
+		s = startServe(t, append([]string{"--data", data, "--experiments", dir}, flags...)...)
+		s.key = key
+		if !strings.Contains(s.errs.String(), "costs one person epsilon=2, and epsilon=4 with what counts then, where the cap is "+
+			"epsilon=3 within 365 days: a with epsilon=2 while it goes on. Take a budget that costs at most epsilon=1") {
+			t.Errorf("%v: %s", flags, s.errs)
+		}
+		got := s.call(200, "GET", "/v1/account", "")
+		if got["most"] != 2.0 || got["left"] != 1.0 || len(got["drafts"].([]any)) != 1 {
+			t.Errorf("%v: %v", flags, got)
+		}
+		s.stop()
+	}
+	s = startServe(t, "--data", data, "--experiments", dir, "--person-cap", "unit=person,epsilon=4/365d")
+	s.key = key
+	if got := s.call(200, "GET", "/v1/account", ""); got["most"] != 4.0 || !strings.Contains(s.errs.String(), "another one than") {
+		t.Errorf("%v, %s", got, s.errs)
+	}
+	s.stop()
+}

@@ -451,7 +451,7 @@ func TestBadInput(t *testing.T) {
 		{"unit of 1 MB", decisions, `{"unit": "` + strings.Repeat("u", 1<<20) + `"}`, 413, ""},
 		{"half a surrogate", decisions, `{"unit": "\ud800"}`, 400, "unit"},
 		{"no UTF-8", decisions, "{\"unit\": \"\xff\"}", 400, ""},
-		{"unknown field", decisions, `{"unit": "x", "person": "y"}`, 400, "person"},
+		{"unknown field", decisions, `{"unit": "x", "visitor": "y"}`, 400, "visitor"},
 		{"two values", decisions, `{"unit": "x"} {"unit": "y"}`, 400, ""},
 		{"cut", decisions, `{"unit": "x"`, 400, ""},
 		{"nothing to activate", activations, `{}`, 400, "decision"},
