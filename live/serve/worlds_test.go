@@ -108,7 +108,19 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 	t.Helper()
 	const unit = 30
 	c, mem, coins := newClock(), store.NewMemory(), noise.NewFast(1, 2)
+	var limit *PersonCap
+	if strings.Contains(text, "of: person") {
+		limit = capped(t, "unit=person,epsilon=2/365d")
+	}
+	came := false // her reward
 	e, err := Open(t.Context(), Config{
+		PersonCap: limit,
+		account: func(all []standing) []standing {
+			if twin == "charges rewards" && !came {
+				return nil
+			}
+			return all
+		},
 		Clock: c.Now, random: rand.NewChaCha8([32]byte{7}),
 		Store: func(ctx context.Context) (store.Store, error) {
 			s, err := mem.Open(ctx)
@@ -125,6 +137,9 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 	defer e.Close()
 	var out bytes.Buffer
 	begin(t, e, text)
+	if err := e.Create(t.Context(), parse(t, named("refused", "budget: {epsilon: 1.5}"))); err != nil {
+		t.Fatal(err)
+	}
 	of := trafficOf(t, e, text)
 	x := mustFind(t, e, of.name)
 	offers, retracted := strings.Contains(text, "activate"), strings.Contains(text, "retract")
@@ -182,7 +197,8 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				k.number = beyond
 			}
 			g, held := x.play.Segment(k.arm, int(k.number))
-			came, head := held && g.Came.Has(int(k.number)-g.Start), x.play.Queue(k.arm, 0).Head
+			came = held && g.Came.Has(int(k.number)-g.Start)
+			head := x.play.Queue(k.arm, 0).Head
 			ahead := x.pending != nil && bytes.Contains(x.pending.Line, fmt.Appendf(nil, `"ahead":[{"arm":%d`, k.arm))
 			x.mu.Unlock()
 			if int(k.number) < head {
@@ -221,6 +237,13 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 		if of := info.Contextual; of != nil {
 			fmt.Fprintf(&out, "%+v\n", *of)
 		}
+		if limit != nil {
+			account, err := e.Account(t.Context())
+			if twin != "charges rewards" {
+				fmt.Fprintln(&out, e.Start(t.Context(), "refused"))
+			}
+			fmt.Fprintf(&out, "%+v %v\n", account, err)
+		}
 		lines, err := e.Transcript(t.Context(), of.name)
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +264,7 @@ func TestTwoWorlds(t *testing.T) {
 		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{61e9, 1}}, "out of range": {{1e9, 1e300}},
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
 	}
-	twoWorlds(t, slices.Concat(exposures, early), sayings, "duplicates", "counts", "sums")
+	twoWorlds(t, slices.Concat(exposures, early), sayings, "duplicates", "counts", "sums", "charges rewards")
 	for _, text := range early {
 		if !strings.Contains(world(t, "", text, nil), "ahead: true") {
 			t.Error("her reward is not released ahead of a batch")
