@@ -319,7 +319,8 @@ func TestLiveExamples(t *testing.T) {
 			t.Error(err)
 		}
 		_, body, _ := strings.Cut(string(text), "\nname:")
-		for of, page := range map[string]string{"form.yaml": "abtest.md", "front-page.yaml": "contextual.md"} {
+		for of, page := range map[string]string{"form.yaml": "abtest.md", "checkout.yaml": "abtest.md",
+			"front-page.yaml": "contextual.md"} {
 			if filepath.Base(file) == of && !strings.Contains(shown[page], "\nname:"+body) {
 				t.Errorf("docs/%s shows another %s", page, file)
 			}
@@ -334,6 +335,9 @@ func TestIntervalCondition(t *testing.T) {
 		" is retracted does not":         {Exposure: ExposeRetract},
 		" is reported does not":          {Missing: MissingDrop},
 		" is retracted or reported does": {Exposure: ExposeRetract, Missing: MissingDrop},
+		" is activated does not go by its arm or its reward.": {Policy: Policy{Policy: SplitPolicy},
+			Exposure: ExposeActivate},
+		" is retracted does not go by its arm or": {Policy: Policy{Policy: SplitPolicy}, Exposure: ExposeRetract},
 	} {
 		if got := l.IntervalCondition(); !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%q, want %q", got, want)
