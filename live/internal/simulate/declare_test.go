@@ -12,7 +12,7 @@ import (
 
 // kinds are what a trace's experiment can be, by the seed: what a merge touches most comes most often.
 var kinds = []string{"arms", "contexts", "arms", "joint", "identify", "local", "arms", "contexts", "two-server",
-	"arms", "joint", "many", "retract", "contexts", "secagg", "offers", "drop", "contexts", "metrics", "many"}
+	"split", "joint", "many", "retract", "contexts", "secagg", "offers", "drop", "contexts", "metrics", "many"}
 
 // A declarer draws declarations.
 type declarer struct {
@@ -101,7 +101,12 @@ func (d declarer) times() string {
 		d.perhaps(6, "retention: %dm", 1+d.IntN(9)))
 }
 
-func (d declarer) floor() string { return d.perhaps(2, "floor: %v", pick(d.Rand, 0.05, 0.2, 0.5)) }
+func (d declarer) floor() string {
+	if d.kind == "split" { // which has none
+		return ""
+	}
+	return d.perhaps(2, "floor: %v", pick(d.Rand, 0.05, 0.2, 0.5))
+}
 
 func (d declarer) names() string {
 	names := []string{"red", "blue", "green", "grey"}[:2+d.IntN(3)]
@@ -124,6 +129,8 @@ func (d declarer) arms() string {
 		if policy == "dp-tt" {
 			policy = pick(d.Rand, "dp-tt, forget: true", "dp-tt")
 		}
+	} else if d.kind == "split" {
+		policy, more = "split", d.perhaps(2, "effect: %v\n", pick(d.Rand, 0.3, 0.6, 1))
 	} else if d.IntN(2) == 0 {
 		policy += fmt.Sprintf(", first: %d", first)
 	}
@@ -136,7 +143,7 @@ func (d declarer) arms() string {
 		of = "budget: {rho: 0.5}"
 	}
 	metrics := ""
-	if n := d.IntN(3); d.kind == "metrics" || d.kind == "arms" && d.IntN(4) == 0 {
+	if n := d.IntN(3); d.kind == "metrics" || (d.kind == "arms" || d.kind == "split") && d.IntN(4) == 0 {
 		metrics = fmt.Sprintf("metrics: [{name: basket, range: [0, 200], default: 50, %s}", of)
 		if n > 0 {
 			metrics += fmt.Sprintf(", {name: clicks, %s}", of)

@@ -48,7 +48,7 @@ func plan(seed uint64) (setting, []op) {
 
 // simulated are the kinds of experiments, by the seed.
 var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
-	"joint", "offers", "arms", "arms", "local", "many"}
+	"joint", "offers", "split", "arms", "local", "many"}
 
 // size is how many people there are: many in one world of four.
 func size(r *rand.Rand, s setting) int {
