@@ -93,13 +93,13 @@ func (r *rows) decide(queues []Queue, arm int, deadline int64) int {
 
 // enough is Queue.enough for the row that is out: the arm's segment in it, if it has one.
 func (r *rows) enough(q *Queue) (k int, settles int64, ok bool) {
-	if r.made < r.out {
+	switch {
+	case r.made < r.out:
 		return 0, 0, false
+	case len(q.Segments) == 0 || q.Segments[0].Cut != r.out:
+		return 0, -maxTime, true
 	}
-	if len(q.Segments) > 0 && q.Segments[0].Cut == r.out {
-		return 1, q.Segments[0].Settles, true
-	}
-	return 0, -maxTime, true
+	return 1, q.Segments[0].Settles, q.Segments[0].whole(q.Issued)
 }
 
 // resume finds the rows of a state, and says what no state with rows has. It tells no sum.

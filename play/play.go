@@ -14,7 +14,7 @@
 //     the time of a release. A deadline that passes without a reward counts with the declared
 //     default, so that a release is of decisions, never of reports; and a batch closes by counts
 //     and by the clock alone.
-//   - To the policy: it gets what it asked for, at least or exactly, see Take. What is played while
+//   - To the policy: it gets what it asked for, at least, exactly or jointly, see Take. What is played while
 //     a batch waits stays in the queue of its arm and is taken first by the next batch that wants
 //     the arm, so that a delay loses nothing (QPM-D of Joulani, György and Szepesvári, "Online
 //     learning under delayed feedback", ICML 2013).

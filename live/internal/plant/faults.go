@@ -428,5 +428,17 @@ func Faults() []Fault {
 			s.Sum = max(0, s.Sum-oneStep)
 		}`,
 		Needs: "exposure retract; rewards, a retraction, and a release",
+	}, {
+		// The decision that fills a joint batch ends its own arm's part alone: the other's goes on into the next.
+		Name: "a joint batch cut by arm", File: "play/joint.go",
+		Was: `for a := range queues {
+			queues[a].tick(r.made)
+		}`,
+		Is: `for a := range queues {
+			if !PLANTED || a == arm {
+				queues[a].tick(r.made)
+			}
+		}`,
+		Needs: "an A/B test; a full row, and a restart or a release",
 	}}
 }
