@@ -265,7 +265,7 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	if r.Verdict != nil {
 		fmt.Fprintf(w, "verdict\t%s\n", r.Verdict.Text)
 		if e := r.Verdict.Earned; e.Told() {
-			fmt.Fprintf(w, "earned\t%.4g more than equal shares, %s\n", e.Estimate, intervalText(e.Interval))
+			fmt.Fprintf(w, "earned\t%s\n", e.Text())
 		}
 	}
 	fmt.Fprintf(w, "adaptivity\t%s of decisions\n", words.Counted(r.Rounds, "batch", "batches"))

@@ -13,7 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// metricRun plays 12 batches with real noise and a metric of budget 1/4 that is what the reward is,
+// metricRun plays 16 lines with real noise and a metric of budget 1/4 that is what the reward is,
 // with a restart after each, and gives what was written.
 func metricRun(t *testing.T, limit float64, curator func(release.Config) (release.Curator, error)) (*Live, [][]byte, error) {
 	t.Helper()
@@ -27,7 +27,7 @@ func metricRun(t *testing.T, limit float64, curator func(release.Config) (releas
 	if err != nil {
 		t.Fatal(err)
 	}
-	for now := int64(0); len(lines) < 12; now++ {
+	for now := int64(0); len(lines) < 16; now++ {
 		k, err := l.Decide(Decision{Arm: l.Arm()}, now)
 		if err == nil {
 			_, err = l.SettleAll(k, float64(k.Number%2), []float64{float64(k.Number % 2)}, now)

@@ -118,6 +118,9 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 		if key != "" {
 			r.Header.Set("X-API-Key", key)
 		}
+		if strings.HasSuffix(path, "/report") {
+			r.Header.Set("Accept", "application/json")
+		}
 		out := httptest.NewRecorder()
 		h.ServeHTTP(out, r)
 		return out
@@ -211,7 +214,8 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 		}
 		for _, look := range []string{"/", "/experiments/shop", "/experiments/shop/ledger",
 			"/metrics", "/experiments/shown", "/v1/experiments/shown", "/v1/experiments/shown/report",
-			"/experiments/shown/ledger", "/experiments/back", "/experiments/back/ledger"} {
+			"/v1/experiments/shop/report", "/experiments/shown/ledger", "/experiments/back",
+			"/experiments/back/ledger"} {
 			for _, key := range []string{"", reader} {
 				out := ask(key, "GET", look, "")
 				all = append(all, seen{time.Now(), fmt.Sprintln(look, out.Code, out.Header(), out.Body)})
@@ -276,6 +280,7 @@ func TestTwoWorldsOfPages(t *testing.T) {
 	if text := until(silent, forever); strings.Count(text, "event: update") < 60 ||
 		!strings.Contains(text, "blue is ahead") && !strings.Contains(text, "red is ahead") ||
 		!strings.Contains(text, `metric="basket",value="high"`) || !strings.Contains(text, "Less that of red") ||
+		!strings.Contains(text, `"word":"ahead"`) ||
 		!strings.Contains(text, ":\n\n") {
 		t.Fatalf("too little is seen: %d events", strings.Count(text, "event: update"))
 	}

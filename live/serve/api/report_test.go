@@ -90,7 +90,7 @@ func TestReport(t *testing.T) {
 	}
 	live := w.want(200, "GET", "/experiments/shop", "")
 	for _, want := range []string{`data-leader="blue"`, `data-verdict="ahead"`, "blue is ahead, not yet conclusive: ",
-		"more than equal shares", v.Assumes()} {
+		"against equal shares", v.Assumes()} {
 		if !strings.Contains(strings.ReplaceAll(live, "&#39;", "'"), want) {
 			t.Errorf("%s is not on the live page", want)
 		}

@@ -275,8 +275,7 @@ func (r *Summary) page(decl []byte) report.Page {
 	if r.Verdict != nil {
 		out.Facts = append([]report.Fact{{Name: "verdict", Value: r.Verdict.Text}}, out.Facts...)
 		if e := r.Verdict.Earned; e.Told() {
-			out.Facts = append(out.Facts, report.Fact{Name: "earned against equal shares",
-				Value: words.Number(e.Estimate) + ", " + within(e.Interval, decimalsOf(e.Interval))})
+			out.Facts = append(out.Facts, report.Fact{Name: "earned", Value: e.Text()})
 		}
 	}
 	if r.First != nil {
