@@ -12,16 +12,19 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// wager is the mixture of Effect's proof at an effect, by the formulas as they stand there, for noise
-// Lap(b), or none where b is 0.
-func wager(a, b Sums, share float64, plan Plan, scale, effect float64) float64 {
+// wager is the mixture of Effect's proof at an effect, by the formulas as they stand there, for arms of
+// the same noise.
+func wager(a, b Sums, share float64, plan Plan, effect float64) float64 {
 	logit := func(p float64) float64 { return math.Log(p / (1 - p)) }
-	top := 1.0
-	if scale > 0 {
-		top = min(1, 0.9/scale)
-		for -math.Log(1-top*top*scale*scale) > 0.45 {
-			top *= 0.95
-		}
+	top, cost := 1.0, func(float64) float64 { return 0 }
+	switch n := a.Noise.(type) {
+	case privacy.Laplace:
+		top, cost = min(1, 0.9/n.Scale), func(l float64) float64 { return -math.Log(1 - l*l*n.Scale*n.Scale) }
+	case privacy.Gaussian:
+		top, cost = min(1, 2/n.Sigma), func(l float64) float64 { return l * l * n.Sigma * n.Sigma / 2 }
+	}
+	for cost(top) > 0.45 {
+		top *= 0.95
 	}
 	total, sum := 0.0, 0.0
 	for j := -4; j <= 4; j++ {
@@ -37,7 +40,7 @@ func wager(a, b Sums, share float64, plan Plan, scale, effect float64) float64 {
 			}{{a, p + (1-share)*delta}, {b, p - share*delta}} {
 				l := logit(x.p) - logit(p)
 				log += l*x.s.Sum - float64(x.s.N)*math.Log((1-p)/(1-x.p))
-				log += float64(x.s.Releases) * math.Log(1-l*l*scale*scale)
+				log -= float64(x.s.Releases) * cost(l)
 			}
 			sum += base[1] * math.Exp(-0.7*math.Abs(float64(j))) * math.Exp(log)
 		}
@@ -48,24 +51,28 @@ func wager(a, b Sums, share float64, plan Plan, scale, effect float64) float64 {
 func TestEffectIsItsFormula(t *testing.T) {
 	plan := Plan{Base: 0.11, Effect: 0.02}
 	for _, c := range []struct {
-		a, b         Sums
-		share, scale float64
-		plan         Plan
+		a, b  Sums
+		share float64
+		noise privacy.Mechanism
+		plan  Plan
 	}{
-		{Sums{N: 5000, Sum: 600, Releases: 5}, Sums{N: 5000, Sum: 500, Releases: 5}, 0.5, 0, plan},
-		{Sums{N: 5000, Sum: 640, Releases: 12}, Sums{N: 5000, Sum: 480, Releases: 12}, 0.5, 1, plan},
-		{Sums{N: 1500, Sum: 150, Releases: 4}, Sums{N: 8500, Sum: 1100, Releases: 4}, 0.15, 10, plan},
-		{Sums{N: 90, Sum: 55, Releases: 2}, Sums{N: 110, Sum: 40, Releases: 2}, 0.45, 2, Plan{0.5, 0.9}},
+		{Sums{N: 5000, Sum: 600, Releases: 5}, Sums{N: 5000, Sum: 500, Releases: 5}, 0.5, nil, plan},
+		{Sums{N: 5000, Sum: 640, Releases: 12}, Sums{N: 5000, Sum: 480, Releases: 12}, 0.5,
+			privacy.Laplace{Scale: 1}, plan},
+		{Sums{N: 1500, Sum: 150, Releases: 4}, Sums{N: 8500, Sum: 1100, Releases: 4}, 0.15,
+			privacy.Laplace{Scale: 10}, plan},
+		{Sums{N: 90, Sum: 55, Releases: 2}, Sums{N: 110, Sum: 40, Releases: 2}, 0.45, privacy.Laplace{Scale: 2},
+			Plan{0.5, 0.9}},
+		{Sums{N: 1500, Sum: 250, Releases: 9}, Sums{N: 3500, Sum: 400, Releases: 9}, 0.3,
+			privacy.Gaussian{Sigma: 8}, plan},
 	} {
-		if c.scale > 0 {
-			c.a.Noise, c.b.Noise = privacy.Laplace{Scale: c.scale}, privacy.Laplace{Scale: c.scale}
-		}
+		c.a.Noise, c.b.Noise = c.noise, c.noise
 		lo, hi, err := Effect(c.a, c.b, c.share, c.plan, 0.1)
 		if err != nil || !(lo < hi) {
 			t.Fatal(lo, hi, err)
 		}
-		at := func(effect float64) float64 { return wager(c.a, c.b, c.share, c.plan, c.scale, effect) }
-		back := func(effect float64) float64 { return wager(c.b, c.a, 1-c.share, c.plan, c.scale, -effect) }
+		at := func(effect float64) float64 { return wager(c.a, c.b, c.share, c.plan, effect) }
+		back := func(effect float64) float64 { return wager(c.b, c.a, 1-c.share, c.plan, -effect) }
 		l, h := lo+2*rounding, hi-2*rounding
 		for _, x := range []struct{ got, want float64 }{{at(l), 20}, {back(h), 20}} {
 			if math.Abs(x.got/x.want-1) > 1e-5 {
@@ -96,23 +103,29 @@ func TestEffectIsItsFormula(t *testing.T) {
 // the plan's, and with the discrete noise that is drawn, on a coarse grid. It is above 1 without the
 // noise's part, and of arms that are not tossed but chosen when the rate is high.
 func TestOneBatchOfTheContest(t *testing.T) {
-	const n, steps, scale = 3, 8, 1.5
-	law := privacy.Laplace{Scale: scale}
+	const n, steps, far = 3, 8, 60 * 8
 	plan := Plan{Base: 0.3, Effect: 0.3}
-	total := 0.0
-	const far = 60 * steps
-	for z := -far; z <= far; z++ {
-		total += math.Exp(-math.Abs(float64(z)) / steps / scale)
-	}
-	// of one arm's noise, E e^{λZ}
-	noise := func(l float64) (sum float64) {
+	for _, x := range []struct {
+		law   privacy.Mechanism
+		mass  func(x float64) float64 // its logarithm
+		share float64
+	}{
+		{privacy.Laplace{Scale: 1.5}, func(x float64) float64 { return -math.Abs(x) / 1.5 }, 0.5},
+		{privacy.Laplace{Scale: 1.5}, func(x float64) float64 { return -math.Abs(x) / 1.5 }, 0.2},
+		{privacy.Gaussian{Sigma: 1.5}, func(x float64) float64 { return -x * x / 4.5 }, 0.2},
+	} {
+		share, total := x.share, 0.0
 		for z := -far; z <= far; z++ {
-			sum += math.Exp(-math.Abs(float64(z))/steps/scale+l*float64(z)/steps) / total
+			total += math.Exp(x.mass(float64(z) / steps))
 		}
-		return sum
-	}
-	for _, share := range []float64{0.5, 0.2} {
-		c, err := plan.contest(Sums{Noise: law}, Sums{Noise: law}, share)
+		// of one arm's noise, E e^{λZ}
+		noise := func(l float64) (sum float64) {
+			for z := -far; z <= far; z++ {
+				sum += math.Exp(x.mass(float64(z)/steps)+l*float64(z)/steps) / total
+			}
+			return sum
+		}
+		c, err := plan.contest(Sums{Noise: x.law}, Sums{Noise: x.law}, share)
 		if err != nil {
 			t.Fatal(err)
 		}
