@@ -80,7 +80,7 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 				strings.Join(fixed, ", "))
 		}
 		switch is.State {
-		case serve.Stopped, serve.Archived, serve.Failed:
+		case serve.Stopping, serve.Stopped, serve.Archived, serve.Failed:
 			continue
 		case serve.Draft:
 			fresh = append(fresh, x)

@@ -26,6 +26,14 @@ type Joint struct {
 	Plan   Plan
 }
 
+// share is that of an arm, 0 if there is none, of which no interval is known.
+func (j *Joint) share(arm int) float64 {
+	if arm >= len(j.Shares) {
+		return 0
+	}
+	return j.Shares[arm]
+}
+
 // A NamedArm is an arm of a verdict.
 type NamedArm struct {
 	Name string
@@ -68,6 +76,12 @@ type Earned struct {
 // Told says whether there is anything to tell: shares that are equal by design earn nothing.
 func (e *Earned) Told() bool { return e != nil && e.Interval[0] < e.Interval[1] }
 
+// Text is what was earned, in a half sentence.
+func (e *Earned) Text() string {
+	lo, hi := words.Outward(e.Interval[0], e.Interval[1])
+	return lo + " to " + hi + " against equal shares"
+}
+
 // Assumes is what a verdict with ConstantRates says beside itself, in sentences; else nothing.
 func (v Verdict) Assumes() string {
 	if !v.ConstantRates {
@@ -109,10 +123,9 @@ func (t Table) Verdict(arms []NamedArm) Verdict {
 	}
 	best, better, known, within := ranked[at], 0, 0, 0.0
 	out.Leader = arms[best].Name
-	for _, i := range slices.Delete(ranked, at, at+1) {
-		if len(out.Over) == mostCompared {
-			break
-		}
+	others := slices.Delete(ranked, at, at+1)
+	others = others[:min(len(others), mostCompared)]
+	for _, i := range others {
 		lead := Lead{Arm: arms[i].Name}
 		if lead.Interval, lead.Better = t.lead(arms, best, i); lead.Interval != nil {
 			known++
@@ -128,7 +141,7 @@ func (t Table) Verdict(arms []NamedArm) Verdict {
 		out.Within = &within
 	}
 	if known == all {
-		out.Earned = t.earned(arms, best, out.Over)
+		out.Earned = t.earned(arms, best, others, out.Over)
 	}
 	switch {
 	case len(out.Over) == 0:
@@ -151,7 +164,7 @@ func (t Table) lead(arms []NamedArm, of, than int) (*[2]float64, bool) {
 		return d, d != nil && d[0] > 0
 	}
 	_, risk := t.risks()
-	k, share := float64(t.Arms), t.Joint.Shares[of]/(t.Joint.Shares[of]+t.Joint.Shares[than])
+	k, share := float64(t.Arms), t.Joint.share(of)/(t.Joint.share(of)+t.Joint.share(than))
 	lo, hi, err := Effect(a, b, share, t.Joint.Plan, risk/(k*(k-1)/2))
 	if err != nil {
 		return nil, false
@@ -161,26 +174,21 @@ func (t Table) lead(arms []NamedArm, of, than int) (*[2]float64, bool) {
 	return &[2]float64{width * lo, width * hi}, least > 0
 }
 
-// earned is what the shares that were given have earned against equal ones.
-func (t Table) earned(arms []NamedArm, best int, over []Lead) *Earned {
+// earned is what the shares that were given have earned against equal ones, by the leads over the others.
+func (t Table) earned(arms []NamedArm, best int, others []int, over []Lead) *Earned {
 	n, k := 0.0, float64(len(arms))
-	less := make(map[string]float64, len(arms)) // what an arm was given less than an equal share
 	for _, a := range arms {
 		n += float64(a.N)
 	}
-	for i, a := range arms {
-		less[a.Name] = n/k - float64(a.N)
-		if t.Joint != nil {
-			less[a.Name] = n/k - float64(n*t.Joint.Shares[i])
-		}
-	}
 	out := &Earned{Interval: &[2]float64{}}
-	lead := arms[best].Sum / float64(arms[best].N)
-	for _, a := range arms {
-		out.Estimate += float64(less[a.Name] * (lead - a.Sum/float64(a.N)) * (t.Hi - t.Lo))
-	}
-	for _, o := range over {
-		x, y := less[o.Arm]*o.Interval[0], less[o.Arm]*o.Interval[1]
+	for at, i := range others {
+		less := n/k - float64(arms[i].N) // than an equal share
+		if t.Joint != nil {
+			less = n * (1/k - t.Joint.share(i))
+		}
+		lead := arms[best].Sum/float64(arms[best].N) - arms[i].Sum/float64(arms[i].N)
+		out.Estimate += float64(less * lead * (t.Hi - t.Lo))
+		x, y := less*over[at].Interval[0], less*over[at].Interval[1]
 		out.Interval[0] += min(x, y)
 		out.Interval[1] += max(x, y)
 	}

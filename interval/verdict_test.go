@@ -55,7 +55,11 @@ func TestVerdictWords(t *testing.T) {
 			t.Errorf("%s, %q, must be %s, %q", v.Word, v.Text, c.word, c.text)
 		}
 	}
-	// noise of which nothing is known
+	// shares of which there are too few, and noise of which nothing is known
+	few := Table{Arms: 2, Hi: 1, Joint: &Joint{Shares: []float64{1}}}
+	if v := few.Verdict(named(of(9, 0.4), of(9, 0.5))); v.Word != Ahead || v.Over[0].Interval != nil {
+		t.Errorf("%+v", v)
+	}
 	v := Table{Arms: 2, Hi: 1}.Verdict(named(of(9, 0.5), Sums{N: 1, Releases: 1, Noise: privacy.Aggregated{}}))
 	if v.Word != Ahead || v.Within != nil || v.Earned != nil || len(v.Over) != 1 || v.Over[0].Interval != nil {
 		t.Errorf("%+v", v)
@@ -125,6 +129,7 @@ func TestEarned(t *testing.T) {
 // each time is found out. At 0.05 more than 52 of 500 runs, or 147 of 2000, have probability below 1e-6
 // (binomial).
 func TestVerdictIsSeldomWrong(t *testing.T) {
+	testkit.OneGoroutine(t)
 	runs, most := testkit.Size(500, 2000), testkit.Size(52, 153)
 	src := noise.NewFast(8, 9)
 	table := Table{Arms: 3, Hi: 1, Joint: &Joint{Shares: []float64{0.4, 0.3, 0.3}, Plan: Plan{Base: 0.2, Effect: 0.05}}}

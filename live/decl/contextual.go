@@ -312,6 +312,7 @@ func (l *Experiment) checkContextual() error {
 		{"effect", l.Effect != 0, "there are no arms to compare"},
 		{"rate", l.Rate != 0, "there are no arms to compare"},
 		{"fallback", l.Fallback != "", "it is the first action that is not excluded"},
+		{"stop", l.Stop != Stop{}, "it stops without an arm that is kept"},
 		{"share", l.Share != 0, "all events are in it"},
 		{"only", l.Only != nil, "all events are in it"},
 		{"layer", l.Layer != Layer{}, "all events are in it"},

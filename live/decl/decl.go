@@ -32,6 +32,16 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
+// A Stop says what becomes of an experiment when its decisions have ended.
+type Stop struct {
+	// Keep is the arm that everybody gets from then on: its name, or KeepLeader; empty for the fallback.
+	Keep string
+}
+
+// KeepLeader keeps the arm with the highest private mean of all that was released. An arm of this name is
+// meant where there is one.
+const KeepLeader = "leader"
+
 // An Experiment is an experiment on people who come one by one, as its file says it. Parse reads one;
 // a program may fill one in. Check says whether it can be played.
 type Experiment struct {
@@ -81,6 +91,7 @@ type Experiment struct {
 	// Fallback names the arm that is given, and not counted, when the experiment does not run;
 	// empty: the first.
 	Fallback string
+	Stop     Stop // as its end, its policy or a stop that names no arm has it
 	Public   bool // everybody may read what it released
 	// Share is the share of units that the experiment is for, by a keyed hash of its own, 0 meaning
 	// all; Only the public context, by key: a decision's must have one of the values of each. A
@@ -303,6 +314,8 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("end", instant(), func(l *Experiment) *time.Time { return &l.End }, "no decision from then on"),
 		keyed.Of("fallback", keyed.Text(), func(l *Experiment) *string { return &l.Fallback },
 			"the arm that is given while the experiment does not run; the first if it is not given"),
+		keyed.Of("stop", keyed.Mapped(stopKeys), func(l *Experiment) *Stop { return &l.Stop },
+			"what is given when the experiment has stopped, by its end, its policy or a stop that names no arm"),
 		keyed.Always("public", keyed.YesNo(), func(l *Experiment) *bool {
 			return &l.Public
 		}, "everybody may read what it released"),
@@ -346,6 +359,13 @@ func policyForm(known catalog.Catalog, bandit string) keyed.Form[Policy] {
 	}
 	return keyed.PolicyForm[Policy]{Known: known, Bandit: bandit, Name: name, Params: params,
 		Keys: keys, Normal: keys, Shown: keys}.Form()
+}
+
+func stopKeys() []keyed.Key[Stop] {
+	return []keyed.Key[Stop]{
+		keyed.Always("keep", keyed.Filled(""), func(s *Stop) *string { return &s.Keep },
+			"the arm that everybody gets, or leader: the one with the highest private mean").Must(),
+	}
 }
 
 func unitKeys() []keyed.Key[Unit] {
@@ -395,7 +415,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 }
 
 // ofArms are keys that contextual experiments do not have.
-var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "share", "only", "layer",
+var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "stop", "share", "only", "layer",
 	"webhook", "trust", "report_after", "grid", "helper", "cohort"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.
@@ -733,6 +753,9 @@ func (l *Experiment) checkArms() error {
 	}
 	if l.Fallback != "" && !names[l.Fallback] {
 		return l.fail("fallback", "is %q, must be the name of an arm", keyed.Clip(l.Fallback))
+	}
+	if k := l.Stop.Keep; k != "" && k != KeepLeader && !names[k] {
+		return l.fail("stop.keep", "is %q, must be the name of an arm, or %s", keyed.Clip(k), KeepLeader)
 	}
 	return nil
 }

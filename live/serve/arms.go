@@ -31,6 +31,9 @@ func (x *served) armOf(name string) int {
 // gone says that an arm was taken off.
 func (x *served) gone(arm int) bool { return x.board.queues[arm].Off }
 
+// leaves says that an arm was taken off, or is to be.
+func (x *served) leaves(arm int) bool { return x.gone(arm) || slices.Contains(x.rec.Off, arm) }
+
 func (x *served) decide(ask Ask, now int64) (Decision, error) {
 	switch {
 	case x.decl.Contextual != nil:
@@ -58,21 +61,25 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 		}
 		return d, nil
 	}
+	ends := x.ends(now)
 	switch s := x.rec.State; {
 	case !x.decl.For(ask.Context):
 		return x.give(x.instead(), Default), nil
 	case s == Stopped || s == Archived:
 		return x.give(x.rec.Keep, Static), nil
-	case s == Paused && !x.decl.Free && unit != "":
+	case (s == Paused || ends) && !x.decl.Free && unit != "":
 		t := tagOf(x.tags, unit)
-		if u, was := x.units[t]; was && !x.gone(int(u.arm)) && (u.by == 0 || x.holds(u, now)) {
+		if u, was := x.units[t]; was && !x.gone(int(u.arm)) && (u.by == 0 || x.met(u) || !ends && x.holds(u, now)) {
 			return x.told(t, u, Split, now), nil
 		}
+		if ends {
+			return x.give(x.meanwhile(), Static), nil
+		}
 		return x.give(x.instead(), Disabled), nil
+	case ends:
+		return x.give(x.meanwhile(), Static), nil
 	case s != Running || !x.started(now):
 		return x.give(x.instead(), Disabled), nil
-	case x.over(now):
-		return x.give(x.instead(), Static), nil
 	case unit == "" && !x.decl.Free:
 		return Decision{}, fmt.Errorf("%w is missing: the experiment is sticky", ErrUnit)
 	}
@@ -104,14 +111,19 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 	return x.assign(t, u, ask.Person, now)
 }
 
+// ends says that the decisions have ended, and the experiment has not.
+func (x *served) ends(now int64) bool {
+	return x.rec.State == Stopping || x.rec.State == Running && x.started(now) && x.over(now)
+}
+
 // instead is the fallback, or the first arm that is on if that was taken off; −1 where there are none.
 func (x *served) instead() int {
 	if len(x.decl.Arms) == 0 {
 		return -1
 	}
 	arm := max(0, x.armOf(x.decl.Fallback))
-	if x.gone(arm) {
-		arm = max(0, slices.IndexFunc(x.board.queues, func(a ArmInfo) bool { return !a.Off }))
+	if x.leaves(arm) {
+		arm = max(0, slices.IndexFunc(x.decl.Arms, func(a decl.Arm) bool { return !x.leaves(x.armOf(a.Name)) }))
 	}
 	return arm
 }
@@ -297,21 +309,4 @@ func (x *served) takeOff(now int64) (c *play.Commit, err error) {
 		x.board.queues[arm].Off = true
 	}
 	return c, err
-}
-
-// kept is the arm of a name that can be kept at the end, that of instead if it is empty.
-func (x *served) kept(name string) (int, error) {
-	keep := x.armOf(name)
-	switch {
-	case name == "":
-		return x.instead(), nil
-	case x.decl.Contextual != nil:
-		return 0, fieldError("arm", "is given, and the experiment has no arms: the first action is given "+
-			"when it has stopped")
-	case keep < 0:
-		return 0, fieldError("arm", "is %q, must be one of the experiment's arms", clip(name))
-	case x.gone(keep) || slices.Contains(x.rec.Off, keep):
-		return 0, fieldError("arm", "is %q, which is off for good, must be an arm that is not", name)
-	}
-	return keep, nil
 }

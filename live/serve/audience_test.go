@@ -99,7 +99,7 @@ func TestLayers(t *testing.T) {
 			!strings.Contains(err.Error(), `layer "checkout" from 0.3 to 0.5 overlaps that of experiment`) {
 			t.Errorf("%v", err)
 		}
-		if err := e.Stop(t.Context(), blocker, ""); err != nil {
+		if err := e.StopNow(t.Context(), blocker, "", blocker); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,7 +202,7 @@ func TestOnly(t *testing.T) {
 	if again := ask("BE", Split); again.Token != first.Token {
 		t.Errorf("%+v, was %+v", again, first)
 	}
-	if err := e.Stop(t.Context(), "shop", "red"); err != nil {
+	if err := e.StopNow(t.Context(), "shop", "red", "shop"); err != nil {
 		t.Fatal(err)
 	}
 	ask("FR", Default)

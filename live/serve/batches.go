@@ -21,7 +21,8 @@ type Batch struct {
 	// metric, or rule. Sums are what they were, with their noise, mapped to [0,1]; of a vector it is NaN.
 	Released []Booked
 	Sums     []float64
-	Off      int // the arm that was taken off, else −1
+	Rest     bool // it is what was left when decisions had ended, which the policy did not ask for
+	Off      int  // the arm that was taken off, else −1
 	Change   *Change
 	Cohort   *CohortNote
 }

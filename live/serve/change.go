@@ -173,6 +173,9 @@ func clip(text string) string {
 // changing does the first thing that is to be changed, at a public tick; c is nil if there is none.
 func (x *served) changing(now int64) (c *play.Commit, err error) {
 	x.forgetOffers(now)
+	if x.rec.State == Stopping && x.play.Stopped() && x.decl.Contextual == nil {
+		return nil, nil // nothing goes on that it could change
+	}
 	if c, err = x.takeOff(now); c != nil || err != nil || len(x.rec.Changes) == 0 {
 		return c, err
 	}

@@ -97,7 +97,7 @@ func TestChange(t *testing.T) {
 			if info, err = e.Get(t.Context(), "shop"); err != nil || info.Batches < 2 {
 				t.Errorf("nothing was released: %+v, %v", info, err)
 			}
-			settle(t, e, c, time.Hour, 1)
+			settle(t, e, c, time.Hour, 3) // at its end, of the rest, and of its line
 			if info, err = e.Get(t.Context(), "shop"); err != nil || info.State != Stopped {
 				t.Errorf("after its end: %s, %v", info.State, err)
 			}

@@ -96,7 +96,7 @@ func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok 
 			return w, false, err
 		}
 	}
-	if sweep && (x.rec.State == Running || x.rec.State == Paused) {
+	if sweep && x.rec.State.plays() {
 		if err := x.onTick(&w, now); err != nil {
 			return w, false, err
 		}

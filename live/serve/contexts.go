@@ -69,20 +69,21 @@ func (x *served) rankActions(ask RankAsk, now int64) (out Ranking, _ given, err 
 	}
 	t := tagOf(x.tags, ask.Event)
 	u, was := x.units[t]
-	running := x.rec.State == Running && x.started(now)
-	ended := x.over(now)
+	running, ends := x.rec.State == Running && x.started(now), x.ends(now)
 	switch s := x.rec.State; {
 	case s == Stopped || s == Archived:
 		return x.baseline(ask, Static), given{}, nil
-	case s != Running && s != Paused:
+	case !s.plays():
 		return x.baseline(ask, Disabled), given{}, nil
 	case x.erased(t):
 		return x.baseline(ask, Default), given{}, nil
 	case was && x.holds(u, now):
 		return x.again(ask, t, u)
+	case ends:
+		return x.baseline(ask, Static), given{}, nil
 	case !running:
 		return x.baseline(ask, Disabled), given{}, nil
-	case ended || x.play.Stopped():
+	case x.play.Stopped():
 		return x.baseline(ask, Static), given{}, nil
 	}
 	return x.choose(ask, t, now)

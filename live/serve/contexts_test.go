@@ -587,9 +587,7 @@ func TestDamagedContexts(t *testing.T) {
 	e := open(t, cfg)
 	begin(t, e, news)
 	visitNews(t, e, c, 0, 70)
-	if err := e.Stop(t.Context(), "news", ""); err != nil {
-		t.Fatal(err)
-	}
+	stopped(t, e, c, "news", "")
 	var lines []string
 	for _, line := range newsTranscript(t, e) {
 		lines = append(lines, line+"\n")

@@ -135,6 +135,13 @@ func TestOffIsGivenToNobody(t *testing.T) {
 		if err := e.Stop(t.Context(), "shop", ""); err != nil {
 			t.Fatal(err)
 		}
+		if d, err := e.Decide(t.Context(), "shop", "newer"); err != nil || d.Name != "blue" || d.Reason != Static {
+			t.Errorf("stopping: %+v, %v", d, err)
+		}
+		ask(map[Reason]Reason{Limit: Static, Split: Split}[reason])
+		if err := e.StopNow(t.Context(), "shop", "", "shop"); err != nil {
+			t.Fatal(err)
+		}
 		ask(Static)
 	}
 }

@@ -32,7 +32,7 @@ func (e *Engine) Erase(ctx context.Context, name, unit string) error {
 		switch x.rec.State {
 		case Draft:
 			return fmt.Errorf("it is draft, must have started: %w", ErrState)
-		case Running, Paused:
+		case Running, Paused, Stopping:
 			t := tagOf(x.tags, unit)
 			delete(x.units, t)
 			delete(x.events.of, t)

@@ -193,7 +193,7 @@ func TestEraseStates(t *testing.T) {
 	}
 	settle(t, e, c, time.Second, 1)
 	hers := e.tagIn(t, "shop", "ann")
-	for _, do := range []func() error{func() error { return e.Stop(t.Context(), "shop", "") }, e.Close} {
+	for _, do := range []func() error{func() error { return e.StopNow(t.Context(), "shop", "", "shop") }, e.Close} {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestRetention(t *testing.T) {
 	}
 	settle(t, e, c, 800*time.Hour, 1)
 	hers := e.tagIn(t, "shop", "ann")
-	if err := e.Stop(t.Context(), "shop", ""); err != nil {
+	if err := e.StopNow(t.Context(), "shop", "", "shop"); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, e, c, 720*time.Hour-time.Millisecond, 1)
@@ -272,7 +272,7 @@ func TestArchiveGivesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(e.Stop(t.Context(), "shop", "red"), e.Archive(t.Context(), "shop")); err != nil {
+	if err := errors.Join(e.StopNow(t.Context(), "shop", "red", "shop"), e.Archive(t.Context(), "shop")); err != nil {
 		t.Fatal(err)
 	}
 	size := func() int64 {

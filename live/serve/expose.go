@@ -72,10 +72,10 @@ func (x *served) activate(r reported, now int64) (Status, error) {
 	switch {
 	case now >= r.by || x.gone(r.arm):
 		return Late, nil
-	case x.play.Stopped(): // by its last line, and it is ended with the next tick
-		return Void, nil
 	case said:
 		return Accepted, nil
+	case x.play.Stopped() || x.rec.State == Stopping: // nothing becomes a decision any more
+		return Void, nil
 	case unit && int(mine.used) >= x.decl.Assignments(), r.unit != (tag{}) && x.erased(r.unit):
 		return OverLimit, nil
 	}
@@ -89,7 +89,7 @@ func (x *served) activate(r reported, now int64) (Status, error) {
 		if u.number, err = x.count(&d, now, r.deadline); err != nil {
 			return Void, err
 		}
-		x.met(r, now)
+		x.tossedOffer(r, now)
 		if r.unit != (tag{}) {
 			x.keep(r.unit, assignment{number: r.number, deadline: r.deadline, by: r.by,
 				propensity: r.propensity, epoch: x.place(r.epoch), used: mine.used + 1, arm: uint16(r.arm)})
@@ -104,13 +104,19 @@ func (x *served) activate(r reported, now int64) (Status, error) {
 func (x *served) activated(t *ticket, now int64) Status {
 	u, said := x.units[t.key()]
 	switch {
-	case now >= t.deadline || x.gone(t.arm):
+	case now >= t.deadline:
 		return Late
 	case !said || u.number == beyond:
 		return Void
 	}
 	t.number, t.epoch = min(u.number, math.MaxInt), x.epochs[u.epoch]
 	return Accepted
+}
+
+// met says whether an offer is a decision.
+func (x *served) met(u assignment) bool {
+	came, said := x.units[ticket{number: u.number, epoch: x.epochs[u.epoch]}.key()]
+	return said && came.number != beyond
 }
 
 // holds says whether a unit that asks again is answered the same.

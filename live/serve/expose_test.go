@@ -234,6 +234,12 @@ func TestActivateErrors(t *testing.T) {
 	if err := e.Stop(t.Context(), "other", ""); err != nil {
 		t.Fatal(err)
 	}
+	if s, err := e.Activate(t.Context(), "other", d.Token, true); s != Accepted || err != nil {
+		t.Errorf("stopping: %v, %v", s, err)
+	}
+	if err := e.StopNow(t.Context(), "other", "", "other"); err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []Status{Void, Late} {
 		if s, err := e.Activate(t.Context(), "other", d.Token, true); s != want || err != nil {
 			t.Errorf("stopped: %v, %v", s, err)

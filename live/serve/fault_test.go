@@ -256,7 +256,7 @@ func TestTokens(t *testing.T) {
 }
 
 // An arm that is taken off is given to nobody, by the policy or the floor, also after a restart;
-// its rewards go unreleased, and the other arms go on.
+// the other arms go on, and its rewards are taken, and wait for the end.
 func TestTakeOff(t *testing.T) {
 	c, cfg := newClock(), Config{Store: store.NewMemory().Open}
 	cfg.Clock = c.Now
@@ -294,7 +294,8 @@ func TestTakeOff(t *testing.T) {
 				t.Fatalf("restart %d: %+v, %v", restart, d, err)
 			}
 		}
-		if s, err := e.Reward(t.Context(), "shop", Report{last.Token, 1}); s != Late || err != nil {
+		want := []Status{Accepted, Late}[restart] // its window is as it was
+		if s, err := e.Reward(t.Context(), "shop", Report{last.Token, 1}); s != want || err != nil {
 			t.Errorf("a decision of the arm: %v, %v", s, err)
 		}
 		settle(t, e, c, 10*time.Second, 10)
@@ -317,5 +318,9 @@ func TestTakeOff(t *testing.T) {
 		if err := e.Stop(t.Context(), "shop", gone); err == nil || !strings.Contains(err.Error(), "off for good") {
 			t.Errorf("%s is kept: %v", gone, err)
 		}
+	}
+	info := stopped(t, e, c, "shop", "leader")
+	if arm := info.Arms[1]; arm.Released != arm.Decisions || arm.Released == 0 || info.Keep != 0 {
+		t.Errorf("when it has stopped: %+v, %+v", info.Keep, info.Arms)
 	}
 }

@@ -24,7 +24,8 @@ type line struct {
 		Held bool // its release was ahead, in a line above
 	}
 	Ahead []planned // what is released ahead of a batch
-	N     *int      // the decisions of a segment with contexts
+	Rest  []struct{ Arm, Rounds int }
+	N     *int // the decisions of a segment with contexts
 	// as the ledger writes them: the rewards of the arms that are released, or of a segment
 	Release json.RawMessage
 	Metrics []json.RawMessage
@@ -159,6 +160,11 @@ func (b *board) released(in *line) (out []amount, err error) {
 	for _, p := range in.Ahead {
 		arms = append(arms, p.Arm)
 	}
+	for _, r := range in.Rest {
+		if r.Rounds > 0 {
+			arms = append(arms, r.Arm)
+		}
+	}
 	switch {
 	case len(in.Release) == 0 && len(arms) == 0:
 		return nil, nil
@@ -221,12 +227,15 @@ func sumsOf(text []byte, arms []int, further int) (out []amount, err error) {
 
 // batch is what everybody may read in a line.
 func (b *board) batch(e *entry) (Batch, error) {
-	out := Batch{Closed: e.at, Off: -1, Change: e.change, Cohort: e.cohort}
+	out := Batch{Closed: e.at, Off: -1, Change: e.change, Cohort: e.cohort, Rest: e.Rest != nil}
 	if e.Off != nil {
 		out.Off = *e.Off
 	}
 	for _, p := range e.Plays {
 		out.Plays = append(out.Plays, Played{p.Arm, p.Rounds, p.Release})
+	}
+	for _, r := range e.Rest {
+		out.Plays = append(out.Plays, Played{r.Arm, r.Rounds, r.Rounds > 0})
 	}
 	if e.N != nil {
 		out.Plays = []Played{{Rounds: *e.N, Released: true}}

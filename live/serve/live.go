@@ -34,16 +34,21 @@ const (
 	// for its start, or it decides and waits for rewards' windows to pass
 	Waiting  State = "waiting"
 	Paused   State = "paused"   // nobody new is assigned; windows go on
+	Stopping State = "stopping" // its decisions have ended; windows go on, and releases
 	Stopped  State = "stopped"  // for good; one arm is kept
 	Archived State = "archived" // and nothing of its units is left
 	Failed   State = "failed"   // it cannot go on, and can be read and stopped
 )
 
+// plays says whether windows go on.
+func (s State) plays() bool { return s == Running || s == Paused || s == Stopping }
+
 // An Info says how an experiment is, by what everybody may see.
 type Info struct {
 	Experiment Experiment
 	State      State
-	// Wait says what a waiting experiment waits for: start, rewards, sums or release, and Until until when at least.
+	// Wait says what a waiting or stopping experiment waits for: start, rewards, sums or release, and Until
+	// until when at least.
 	Wait  string
 	Until time.Time
 	// Since is when it began to wait for sums of rewards that it does not see, and Trouble why they
@@ -52,11 +57,14 @@ type Info struct {
 	Trouble string
 	// Reason says why it has failed.
 	Reason string
-	// Why says why it has stopped: answer (its rule has one, the arm that is kept), policy (it wants
+	// Why says why it has stopped, or stops: answer (its rule has one, the arm that is kept), policy (it wants
 	// nothing more), date (its declared end) or operator.
-	Why  string
-	Keep int // the arm that is kept when it has stopped, else −1
-	Arms []ArmInfo
+	Why    string
+	Keep   int  // the arm that is kept when it has stopped, else −1
+	Leader bool // that is, or will be, the one with the highest private mean
+	Next   int  // while it stops, the arm that will be kept, else −1
+	Left   int  // decisions that wait to be released; of one that has failed at most
+	Arms   []ArmInfo
 	// Contextual is nil where there are arms.
 	Contextual *ContextualInfo
 	// Metrics are the noisy sums of each metric, by arm, of what was released, mapped to [0,1].
@@ -135,6 +143,7 @@ type record struct {
 	Created     int64           `json:"created"`
 	Keep        int             `json:"keep"`
 	Ended       int64           `json:"ended,omitempty"` // when it stopped
+	Stop        *stopping       `json:"stop,omitempty"`  // from the end of its decisions on
 	Why         endReason       `json:"why,omitempty"`   // it has stopped
 	Told        bool            `json:"told,omitempty"`  // its webhook knows
 	Last        int64           `json:"last,omitempty"`  // when its last release was shown, if that is known
@@ -180,7 +189,7 @@ type served struct {
 
 	mu      sync.Mutex // of what follows
 	rec     record
-	play    *play.Live   // nil unless it is Running or Paused
+	play    *play.Live   // nil unless it is Running, Paused or Stopping
 	answer  func() int   // of the play, if it is an identification rule's, else nil
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
 	closed  int64        // and when that was
@@ -213,6 +222,8 @@ type durable struct {
 	state  State
 	keep   int
 	why    endReason
+	leader bool
+	next   int
 	reason string
 	lines  int
 	tip    string
@@ -221,7 +232,13 @@ type durable struct {
 
 // confirmed notes that all of the experiment is durable. Its lock is held.
 func (x *served) confirmed() {
-	x.durable = durable{x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Reason, x.lines, x.tip, slices.Clone(x.rec.Changes)}
+	x.durable = durable{state: x.rec.State, keep: x.rec.Keep, why: x.rec.Why, reason: x.rec.Reason, lines: x.lines,
+		tip: x.tip, next: -1, coming: slices.Clone(x.rec.Changes)}
+	if s := x.rec.Stop; s != nil {
+		if x.durable.why, x.durable.leader = s.Why, s.Leader; !s.Leader && x.rec.State == Stopping {
+			x.durable.next = s.Keep
+		}
+	}
 	for _, a := range x.rec.Off {
 		x.durable.coming = append(x.durable.coming, Change{Off: []string{x.decl.Arms[a].Name}})
 	}
@@ -418,33 +435,6 @@ func (x *served) move(to State, from State) error {
 	return nil
 }
 
-// end stops the experiment and keeps an arm.
-func (x *served) end(keep int, why endReason, now int64) error {
-	switch x.rec.State {
-	case Stopped, Archived:
-		return fmt.Errorf("it is %s already: %w", x.rec.State, ErrState)
-	}
-	if x.tip != "" || len(x.out) > 0 { // there is a transcript, which holds
-		coins := hex.EncodeToString(x.rec.Coins[:])
-		if err := x.say(now, ending{End: why, Keep: keep, Coins: coins}); err != nil {
-			return err
-		}
-	}
-	if x.pending != nil {
-		if err := x.show(x.pending.Line, now); err != nil { // it is durable
-			return err
-		}
-	}
-	if x.rec.State != Failed { // of which nobody knows
-		x.rec.Last = x.seen
-	}
-	x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Ended = Stopped, keep, why, now
-	x.forgetPlay()
-	x.rec.Off, x.rec.Changes = nil, nil
-	x.todo = x.todo&^theQueues | theRecord | dropSums
-	return nil
-}
-
 // forgetPlay forgets the play, with the sums of rewards that were not released and the noise that was
 // kept: none of it is asked for again.
 func (x *served) forgetPlay() {
@@ -472,8 +462,16 @@ func (x *served) state(now int64) (s State, wait string, until int64) {
 	if x.durable.state != x.rec.State {
 		return x.durable.state, "", 0
 	}
-	if x.rec.State != Running || x.play == nil { // which is not played by who only reads
-		return x.rec.State, "", 0
+	switch s := x.rec.State; {
+	case s == Stopping && x.gathering != nil:
+		return s, "sums", (now/x.tick + 1) * x.tick
+	case s == Stopping && x.pending != nil:
+		return s, "release", (now/x.tick + 1) * x.tick
+	case s == Stopping && x.play != nil:
+		_, settled, _ := x.play.Left()
+		return s, "rewards", settled
+	case s != Running || x.play == nil: // which is not played by who only reads
+		return s, "", 0
 	}
 	if !x.started(now) {
 		return Waiting, "start", x.decl.Start.UnixMilli()
@@ -491,7 +489,8 @@ func (x *served) info(now int64) Info {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	out := Info{Experiment: x.decl, Reason: x.durable.reason, Why: string(x.durable.why), Keep: x.durable.keep,
-		Batches: x.shown, Tick: time.Duration(x.tick) * time.Millisecond, measured: &x.metrics}
+		Leader: x.durable.leader, Next: x.durable.next, Left: x.left(), Batches: x.shown,
+		Tick: time.Duration(x.tick) * time.Millisecond, measured: &x.metrics}
 	var until int64
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {
 		out.Until = time.UnixMilli(until)
@@ -567,7 +566,7 @@ func (e *Engine) apart(x *served) error {
 		other.mu.Lock() // only the writer, which this is, has two
 		s := other.rec.State
 		other.mu.Unlock()
-		if (s == Running || s == Paused) && a.From < b.To && b.From < a.To {
+		if s.plays() && a.From < b.To && b.From < a.To {
 			return fmt.Errorf("layer %q from %v to %v overlaps that of experiment %q, which is %s: %w", a.Name,
 				a.From, a.To, other.decl.Name, s, ErrState)
 		}

@@ -568,7 +568,7 @@ func TestWritePast(t *testing.T) {
 				if s.contextual() {
 					arm = ""
 				}
-				if err := s.e.Stop(t.Context(), s.name, arm); err != nil {
+				if err := s.e.StopNow(t.Context(), s.name, arm, s.name); err != nil {
 					t.Fatal(err)
 				}
 				text := strings.Join(s.published(), "\n") + "\n"

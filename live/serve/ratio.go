@@ -123,9 +123,9 @@ func (x *served) tossed(arm int, propensity float64, now int64) {
 	}
 }
 
-// met counts an offer that is activated, if it was made since the terms of now were seen first. Others are
+// tossedOffer counts an offer that is activated, if it was made since the terms of now were seen first. Others are
 // not looked at, whatever they are: which they are follows from the clock.
-func (x *served) met(r reported, now int64) {
+func (x *served) tossedOffer(r reported, now int64) {
 	within := x.decl.ActivateWithin
 	if within == 0 { // the window that it was made with, an hour at most
 		within = min(time.Duration(r.deadline-r.by)*time.Millisecond, time.Hour)

@@ -90,8 +90,8 @@ func (v visitors) run(t testing.TB, cfg Config) visited {
 		}
 		x, err := e.Get(ctx, name)
 		check(err)
-		if x.State == Stopped {
-			out.answer = x.Keep
+		if x.State == Stopping { // its answer is what everybody who comes is given
+			out.answer = x.Next
 			break
 		}
 		arm := -1

@@ -33,6 +33,7 @@ type Replayed struct {
 	End     string
 	Ended   time.Time
 	Keep    int       // the arm that is kept when it has stopped, else −1
+	Leader  bool      // by its mean of all that was released, and no answer
 	Answer  int       // of an identification rule, else −1
 	Batches int       // as of Info
 	Rounds  int       // of adaptivity: how often the policy has decided what to play next
@@ -137,7 +138,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	if last == nil {
 		return out, nil
 	}
-	out.End, out.Ended, out.Keep = string(last.End), all[len(all)-1].at, last.Keep
+	out.End, out.Ended, out.Keep, out.Leader = string(last.End), all[len(all)-1].at, last.Keep, last.Leader
 	switch last.End {
 	case endAnswer, endPolicy:
 		if !stopped || last.End == endAnswer && out.Answer != last.Keep {
@@ -155,6 +156,13 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	}
 	if last.Keep < 0 || last.Keep >= len(decl.Arms) {
 		return nil, wrong(fmt.Errorf("it keeps arm %d, of %d", last.Keep, len(decl.Arms)))
+	}
+	for _, a := range out.Arms {
+		kept := out.Arms[last.Keep]
+		if last.Leader && !a.Off && a.Released > 0 && (kept.Released == 0 ||
+			a.Sum/float64(a.Released) > kept.Sum/float64(kept.Released)) {
+			return nil, wrong(fmt.Errorf("it keeps arm %d as the leader, and another leads", last.Keep))
+		}
 	}
 	return out, nil
 }

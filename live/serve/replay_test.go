@@ -110,10 +110,9 @@ func TestReplay(t *testing.T) {
 				r.Spent.Pure() != info.Spent.Pure() || r.Tip != info.Tip {
 				t.Fatalf("%+v, %v, must be %+v", r, err, info)
 			}
-			if err := e.Stop(t.Context(), "shop", "one"); err != nil {
-				t.Fatal(err)
+			if info = stopped(t, e, c, "shop", "one"); info.Left != 0 || !strings.Contains(published(t, e), `"rest":[`) {
+				t.Errorf("there was no rest: %+v", info)
 			}
-			info, _ = e.Get(t.Context(), "shop")
 			r, err = Replay(strings.NewReader(published(t, e)), catalog.Catalog{})
 			if err != nil || r.End != "operator" || r.Keep != 1 || r.Answer != -1 ||
 				r.Batches != info.Batches || r.Spent.Pure() != info.Spent.Pure() ||
@@ -336,9 +335,7 @@ func TestForgedTranscript(t *testing.T) {
 	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
 	begin(t, e, declare("dp-klucb"))
 	visit(t, e, c, 4)
-	if err := e.Stop(t.Context(), "shop", ""); err != nil {
-		t.Fatal(err)
-	}
+	stopped(t, e, c, "shop", "leader")
 	text := published(t, e)
 	lines := strings.SplitAfter(text, "\n")
 	if _, err := Replay(strings.NewReader(relinked(lines)), catalog.Catalog{}); err != nil {
@@ -362,8 +359,12 @@ func TestForgedTranscript(t *testing.T) {
 		{`"tail":{"sigma":0,"h":1`, `"tail":{"sigma":0,"h":0.1`},
 		{`"end":"operator"`, `"end":"answer"`},
 		{`"end":"operator"`, `"end":"policy"`},
-		{`"keep":0`, `"keep":3`},
-		{`"keep":0`, `"keep":0,"keep":1`},
+		{`"keep":1`, `"keep":3`},
+		{`"keep":1`, `"keep":0`},
+		{`"keep":1`, `"keep":1,"keep":0`},
+		{`"rest":[{"arm":0,"rounds":`, `"rest":[{"arm":0,"rounds":1`},
+		{`"rest":[{"arm":0`, `"rest":[{"arm":2`},
+		{`"rest"`, `"plays"`},
 	} {
 		forged := slices.Clone(lines)
 		for i := range forged {
@@ -411,9 +412,7 @@ func TestCoinsStaySealed(t *testing.T) {
 	if strings.Contains(published(t, e), seed) {
 		t.Error("the seed is told while the policy tosses")
 	}
-	if err := e.Stop(t.Context(), "shop", ""); err != nil {
-		t.Fatal(err)
-	}
+	stopped(t, e, c, "shop", "")
 	if !strings.Contains(published(t, e), seed) {
 		t.Error("the seed is not told when all is tossed")
 	}
@@ -432,9 +431,7 @@ func FuzzReplay(f *testing.F) {
 	if text := published(f, e); !strings.Contains(text, `"ahead"`) || !strings.Contains(text, `"held"`) {
 		f.Error("nothing was released ahead and held")
 	}
-	if err := e.Stop(context.Background(), "shop", ""); err != nil {
-		f.Fatal(err)
-	}
+	stopped(f, e, c, "shop", "leader")
 	f.Add([]byte(published(f, e)))
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {

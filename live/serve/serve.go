@@ -154,8 +154,9 @@ const (
 	Split Reason = "split" // the policy's choice, or the floor's: it counts
 	// the unit's last arm, or the fallback if that was taken off: it has all its assignments, and
 	// this does not count; or the fallback, since its person has all decisions
-	Limit    Reason = "over_limit"
-	Static   Reason = "static"   // the experiment has stopped, and this arm was kept
+	Limit Reason = "over_limit"
+	// the experiment has stopped, and this arm was kept; or its decisions have ended, and this is given meanwhile
+	Static   Reason = "static"
 	Disabled Reason = "disabled" // the experiment does not run, and this is the fallback
 	// the experiment is not for this unit or this context, and this is the fallback
 	Default Reason = "default"
@@ -657,18 +658,6 @@ func (e *Engine) Pause(ctx context.Context, name string) error {
 func (e *Engine) Resume(ctx context.Context, name string) error {
 	return e.act(ctx, name, Entry{Did: "resume"}, func(x *served, _ int64) error {
 		return x.move(Running, Paused)
-	})
-}
-
-// Stop ends an experiment for good. From then on every decision gives the arm of this name, or the
-// fallback if it is empty; an arm that was taken off cannot be kept. Rewards that were not released are destroyed.
-func (e *Engine) Stop(ctx context.Context, name, arm string) error {
-	return e.act(ctx, name, Entry{Did: "stop", With: arm}, func(x *served, now int64) error {
-		keep, err := x.kept(arm)
-		if err != nil {
-			return err
-		}
-		return x.end(keep, endOperator, now)
 	})
 }
 

@@ -106,6 +106,22 @@ func settle(t testing.TB, e *Engine, c *clock.Manual, d time.Duration, steps int
 	}
 }
 
+// stopped has an experiment stop, and time pass until it has.
+func stopped(t testing.TB, e *Engine, c *clock.Manual, name, keep string) Info {
+	t.Helper()
+	if err := e.Stop(context.Background(), name, keep); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if info, err := e.Get(context.Background(), name); err != nil || info.State != Stopping {
+			return info
+		}
+		settle(t, e, c, 5*time.Second, 1)
+	}
+	t.Fatal("it stops, and has not stopped")
+	return Info{}
+}
+
 // An experiment from its declaration to its end: what is released is the accepted rewards and the
 // defaults, at the price that was declared, and an arm is kept.
 func TestLife(t *testing.T) {
@@ -201,8 +217,11 @@ func TestLife(t *testing.T) {
 	if err := e.Resume(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Stop(t.Context(), "shop", "blue"); err != nil {
-		t.Fatal(err)
+	info = stopped(t, e, c, "shop", "blue")
+	for a, arm := range info.Arms {
+		if arm.Decisions != arm.Released || arm.Released != got.n[a] || info.Left != 0 {
+			t.Errorf("arm %d: %+v when it has stopped; the curator has %v", a, arm, got.n)
+		}
 	}
 	if d, err := e.Decide(t.Context(), "shop", "unit 1"); err != nil || d.Reason != Static ||
 		d.Name != "blue" ||

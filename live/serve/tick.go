@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/sotto-dp/sotto/live/serve/store"
@@ -27,15 +28,15 @@ func (x *served) onTick(w *store.Write, now int64) error {
 		}
 		x.todo |= thePlan | theQueues
 	}
-	if keep, why, ok := x.ended(); ok {
-		return x.end(keep, why, at)
-	}
-	if x.over(at) {
-		return x.end(x.instead(), endDate, at)
+	if err := x.stopOnTick(at); err != nil || x.play == nil {
+		return err
 	}
 	c, err := x.changing(now)
 	if c == nil && err == nil {
 		c, err = x.closeBatch(at)
+	}
+	if x.rec.State == Stopping && errors.Is(err, errNever) {
+		return x.end(at) // it is destroyed, and the last line says how much
 	}
 	if err != nil || c == nil {
 		return err
@@ -90,16 +91,17 @@ func (x *served) show(text []byte, at int64) error {
 	return x.board.show(&in, time.UnixMilli(x.closed))
 }
 
-// ended says that the play has ended by itself, why, and which arm is kept: by its last release, or by
+// ended says how the experiment stops if the play has ended by itself: by its last release, or by
 // the last line that was there at a restart. One of contexts releases all of its decisions first.
-func (x *served) ended() (keep int, why endReason, ok bool) {
+func (x *served) ended() (s stopping, ok bool) {
 	switch all := x.board.queues[0]; {
 	case !x.play.Stopped(), x.decl.Contextual != nil && all.Released < all.Decisions:
-		return 0, "", false
+		return s, false
 	case x.answer != nil && x.answer() >= 0:
-		return x.answer(), endAnswer, true
+		return stopping{Why: endAnswer, Keep: x.answer()}, true
 	}
-	return x.instead(), endPolicy, true
+	s, err := x.stopping("", endPolicy)
+	return s, err == nil
 }
 
 // waits is what decisions wait for, and until when; for nothing if it is empty. Those with contexts wait

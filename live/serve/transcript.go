@@ -25,8 +25,8 @@ import (
 //   - header, the first: the declaration, the budget of one assignment, the version, and the hash
 //     of the seed of the policy's coins;
 //   - a batch that was played, with what it released, and what was released ahead of a batch, with it
-//     or alone, or a segment of decisions with contexts, an arm that was taken off, or a Change: play's
-//     lines;
+//     or alone, or a segment of decisions with contexts, an arm that was taken off, a Change, or the rest,
+//     which is released when decisions have ended: play's lines;
 //   - a CohortNote, about decisions whose sum comes from a session of clients;
 //   - ending, the last, once the experiment has stopped: why, the arm that is kept, and the seed.
 //
@@ -44,9 +44,11 @@ const transcriptVersion = 1
 
 // ending is the last line.
 type ending struct {
-	End   endReason `json:"end"`
-	Keep  int       `json:"keep"`  // the arm
-	Coins string    `json:"coins"` // the seed, in hex
+	End    endReason `json:"end"`
+	Keep   int       `json:"keep"`             // the arm
+	Leader bool      `json:"leader,omitempty"` // by its mean of all that was released, and no answer
+	Gone   int       `json:"gone,omitempty"`   // decisions that were destroyed unreleased
+	Coins  string    `json:"coins"`            // the seed, in hex
 }
 
 // An endReason says why an experiment has stopped.
@@ -192,7 +194,7 @@ func readEntry(object []byte) (entry, error) {
 		line := &cohortLine{}
 		err = asWritten(e.text, line)
 		e.cohort = &line.Cohort
-	case e.Plays == nil && e.Ahead == nil && e.Off == nil && e.N == nil:
+	case e.Plays == nil && e.Ahead == nil && e.Off == nil && e.N == nil && e.Rest == nil:
 		err = errors.New("it is of no known kind")
 	}
 	return e, err

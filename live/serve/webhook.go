@@ -19,10 +19,14 @@ import (
 
 // A Stop is what a webhook is told, as JSON: what everybody may see, and no more.
 type Stop struct {
-	Experiment string    `json:"experiment"`
-	State      State     `json:"state"`
-	Answer     string    `json:"answer"` // the arm that is kept
-	Time       time.Time `json:"time"`   // of the stop
+	Experiment string `json:"experiment"`
+	State      State  `json:"state"`
+	// Answer is the arm that is kept. Where a rule looks for it and did not stop by itself it is no answer, as
+	// no risk of error is promised: then it is Leader, or Kept if an operator or the declaration named it.
+	Answer string    `json:"answer,omitempty"`
+	Leader string    `json:"leader,omitempty"`
+	Kept   string    `json:"kept,omitempty"`
+	Time   time.Time `json:"time"` // of the stop
 }
 
 // SignatureHeader of a webhook's request is "sha256=" and the HMAC-SHA256 of its body, in
@@ -55,8 +59,17 @@ func (e *Engine) announce(ctx context.Context, x *served) {
 		return
 	}
 	x.telling = true
-	body, _ := json.Marshal(Stop{x.decl.Name, Stopped, x.decl.Arms[x.rec.Keep].Name,
-		time.UnixMilli(x.rec.Ended).UTC()}) // there is nothing in it that JSON cannot hold
+	out, kept := Stop{Experiment: x.decl.Name, State: Stopped, Time: time.UnixMilli(x.rec.Ended).UTC()},
+		x.decl.Arms[x.rec.Keep].Name
+	switch s := x.rec.Stop; {
+	case x.decl.Risk == 0 || x.rec.Why == endAnswer:
+		out.Answer = kept
+	case s != nil && s.Leader:
+		out.Leader = kept
+	default:
+		out.Kept = kept
+	}
+	body, _ := json.Marshal(out) // there is nothing in it that JSON cannot hold
 	e.hooks.Go(func() { e.tell(ctx, x, body) })
 }
 

@@ -75,7 +75,7 @@ func TestWebhook(t *testing.T) {
 	if len(h.bodies) > 0 {
 		t.Fatalf("it runs, and was told %s", h.bodies)
 	}
-	if err := e.Stop(t.Context(), "shop", "blue"); err != nil {
+	if err := e.StopNow(t.Context(), "shop", "blue", "shop"); err != nil {
 		t.Fatal(err)
 	}
 	h.wait(t, 4)

@@ -519,7 +519,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 		e.cfg.Log.Error("serve: a transcript is damaged", "experiment", in.Name, "error", broken)
 	}
 	switch x.rec.State {
-	case Running, Paused:
+	case Running, Paused, Stopping:
 		switch {
 		case older:
 			err = errOlder
@@ -654,7 +654,9 @@ func (x *served) resume(ctx context.Context, e *Engine, st store.Store, stored s
 			return err
 		}
 	}
-	x.run(m, epoch)
+	if x.run(m, epoch); x.rec.State == Stopping {
+		m.Finish()
+	}
 	if err := chargeCohorts(x.ledger, &x.decl, x.asked, 0); err != nil { // it is another ledger
 		return err
 	}

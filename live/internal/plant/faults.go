@@ -117,8 +117,8 @@ func Faults() []Fault {
 	}, {
 		// Who looks on sees a release earlier where somebody has reported just after a tick.
 		Name: "a release with the next reward", File: "live/serve/collect.go", Revert: "ab2e70a",
-		Was:   `if sweep && (x.rec.State == Running || x.rec.State == Paused) {`,
-		Is:    `if (sweep || PLANTED) && (x.rec.State == Running || x.rec.State == Paused) {`,
+		Was:   `if sweep && x.rec.State.plays() {`,
+		Is:    `if (sweep || PLANTED) && x.rec.State.plays() {`,
 		Needs: "a reward in the 50 ms between a tick and its sweep, and a release that is due, or to be shown",
 	}, {
 		// An arm that nobody waits on is taken off, and a restart finds it on in the state and off in the lines.
@@ -139,7 +139,7 @@ func Faults() []Fault {
 		}
 		x.todo |= thePlan | theQueues
 	}
-	if keep, why, ok := x.ended(); ok {`,
+	if err := x.stopOnTick(at); err != nil || x.play == nil {`,
 		Is: `c := x.pending
 	if c != nil {
 		x.pending = nil
@@ -151,7 +151,11 @@ func Faults() []Fault {
 		}
 		x.todo |= thePlan | theQueues
 	}
-	if keep, why, ok := x.ended(); ok && (c != nil || !PLANTED) {`,
+	var stop error
+	if c != nil || !PLANTED {
+		stop = x.stopOnTick(at)
+	}
+	if err := stop; err != nil || x.play == nil {`,
 		Needs: "a rule of identification; a crash between its last release and the tick that shows it",
 	}, {
 		// A policy counts the last release again when an arm is taken off, and decides by it.
@@ -172,7 +176,7 @@ func Faults() []Fault {
 		Needs: "a draft is started, and the store goes back before that, and says Older",
 	}, {
 		// A reward that comes after the stop is answered as counted, and is destroyed.
-		Name: "a play that outlives its end", File: "live/serve/live.go", Revert: "a1dd204",
+		Name: "a play that outlives its end", File: "live/serve/stop.go", Revert: "a1dd204",
 		Was: `x.forgetPlay()
 	x.rec.Off, x.rec.Changes = nil, nil`,
 		Is: `was := x.play

@@ -26,6 +26,9 @@ type infoJSON struct {
 	Until   *time.Time  `json:"until,omitempty"`
 	Reason  string      `json:"reason,omitempty"`
 	Kept    string      `json:"kept,omitempty"`
+	Keep    string      `json:"keep,omitempty"` // leader, or while it stops the arm that will be kept
+	Why     string      `json:"why,omitempty"`  // it has stopped, or stops
+	Left    int         `json:"left,omitempty"` // decisions that wait to be released
 	Arms    []armJSON   `json:"arms"`
 	// Metrics are those that were declared beside the reward.
 	Metrics *serve.Measures `json:"metrics,omitempty"`
@@ -123,14 +126,14 @@ type spentJSON struct {
 }
 
 func infoOf(x serve.Info) (*infoJSON, error) {
-	decl, err := x.Experiment.JSON()
+	declared, err := x.Experiment.JSON()
 	if err != nil {
 		return nil, err
 	}
 	out := &infoJSON{Name: x.Experiment.Name, State: x.State, Wait: x.Wait, Reason: x.Reason,
 		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes,
 		Spent:  spentJSON{fmt.Sprint(x.Spent), x.Spent},
-		Budget: fmt.Sprint(x.Budget), Declaration: decl, Arms: []armJSON{},
+		Budget: fmt.Sprint(x.Budget), Declaration: declared, Arms: []armJSON{},
 		Contextual: contextualOf(&x.Experiment, x.Contextual), Metrics: x.Measured(), SampleRatio: x.SampleRatio()}
 	if first, ok := x.Experiment.FirstBatch(); ok && x.State == serve.Draft {
 		out.FirstBatch = &firstJSON{first.Param, first.Is, first.Proposed}
@@ -158,6 +161,12 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 	}
 	if x.Keep >= 0 && x.Keep < len(x.Experiment.Arms) {
 		out.Kept = x.Experiment.Arms[x.Keep].Name
+	}
+	switch out.Why, out.Left = x.Why, x.Left; {
+	case x.Leader:
+		out.Keep = decl.KeepLeader
+	case x.Next >= 0:
+		out.Keep = x.Experiment.Arms[x.Next].Name
 	}
 	lo, hi := x.Experiment.Range()
 	for i, a := range x.Arms {
@@ -246,7 +255,11 @@ func (f *front) stop(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return f.operate(func(ctx context.Context, name string) error {
-		return f.Engine.Stop(ctx, name, in.Arm)
+		keep := in.Keep + in.Arm // one of them
+		if in.Now {
+			return f.Engine.StopNow(ctx, name, keep, in.Confirm)
+		}
+		return f.Engine.Stop(ctx, name, keep)
 	})(w, r)
 }
 

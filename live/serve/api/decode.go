@@ -149,6 +149,7 @@ type fixedKeys struct {
 	Sticky   json.RawMessage `json:"sticky" fixed:"who was assigned what is counted by it"`
 	Start    json.RawMessage `json:"start" fixed:"it is when the experiment began"`
 	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor and off may change"`
+	Stop     json.RawMessage `json:"stop" fixed:"say what is kept when you stop it"`
 	Public   json.RawMessage `json:"public" fixed:"units were told who reads what is released"`
 
 	Trust  json.RawMessage `json:"trust" fixed:"units were promised who sees their rewards"`
@@ -190,10 +191,22 @@ func (q *changeRequest) check() error {
 }
 
 type stopRequest struct {
-	Arm string `json:"arm"`
+	Arm     string `json:"arm"` // as Keep, of programs before
+	Keep    string `json:"keep"`
+	Now     bool   `json:"now"`
+	Confirm string `json:"confirm"`
 }
 
-func (*stopRequest) check() error { return nil }
+func (q *stopRequest) check() error {
+	switch {
+	case q.Arm != "" && q.Keep != "":
+		return refused(http.StatusBadRequest, "arm", "arm is given beside keep, which means the same: say keep")
+	case q.Confirm != "" && !q.Now:
+		return refused(http.StatusBadRequest, "confirm", "confirm is given without now: a stop that waits for windows "+
+			"needs none")
+	}
+	return nil
+}
 
 type keyRequest struct {
 	Name       string   `json:"name"`

@@ -373,6 +373,8 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 				}
 			}
 			switch {
+			case b.Rest:
+				what = "the rest"
 			case len(b.Plays) == 0 && len(b.Released) > 0:
 				what = "ahead"
 			case b.Off >= 0:
@@ -387,7 +389,7 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 			row(append([]any{b.Number, what, b.Opened, b.Closed, "", "", released}, n...)...)
 			last = b
 		}
-		if s, _ := stateOf(info); s == Collecting || s == Awaiting || s == Paused {
+		if s, _ := stateOf(info); s == Collecting || s == Awaiting || s == Paused || s == Stopping {
 			n := make([]any, len(queues))
 			for i, q := range queues {
 				n[i] = q.issued - q.published

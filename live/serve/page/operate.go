@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -31,7 +33,10 @@ var operations = map[string]Operation{
 // can is what can be done in a state.
 var can = map[State][]string{Draft: {"start", "archive"}, Starting: {"pause", "off", "stop"},
 	Collecting: {"pause", "off", "stop"}, Awaiting: {"pause", "off", "stop"},
-	Paused: {"resume", "off", "stop"}, Failed: {"stop"}, Stopped: {"archive"}}
+	Paused: {"resume", "off", "stop"}, Stopping: {"stop"}, Failed: {"stop"}, Stopped: {"archive"}}
+
+// stopNow is the button that destroys what waits.
+const stopNow = "Stop now"
 
 func operationsOf(who Who, v *View) (out []Operation) {
 	if !who.Admin {
@@ -42,6 +47,8 @@ func operationsOf(who Who, v *View) (out []Operation) {
 		switch {
 		case v.Contexts != nil && name == "off":
 			continue
+		case v.State == Stopping:
+			do.Title = stopNow
 		case v.Contexts != nil && name == "stop":
 			do.Title = "Stop"
 		}
@@ -85,7 +92,9 @@ type Confirm struct {
 	Name   string   // to be typed
 	What   string   // experiment or key
 	Action string   // the address that the form is sent to
-	Do     string   // the title of the button
+	Do     string   // the title of the button; empty if there is only Now
+	Now    string   // the title of one that destroys what waits, if there is one
+	Leads  string   // the arm that leads, where the leader can be kept
 	Costs  []string // in sentences
 	Arms   []string // one of which is to be chosen, if there are any
 	Arm    string   // that is chosen
@@ -148,10 +157,6 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	if contexts && do == "off" {
 		return &FieldError{http.StatusNotFound, "", "an experiment with contexts has no arms to take off"}
 	}
-	open := 0
-	for _, q := range queuesOf(info) {
-		open += q.issued - q.published
-	}
 	for i, a := range info.Arms {
 		if !a.Off && (do == "stop" || do == "off") { // off is for good
 			c.Arms = append(c.Arms, info.Experiment.Arms[i].Name)
@@ -159,22 +164,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	}
 	switch do {
 	case "stop":
-		if c.Arm == "" {
-			c.Arm = info.Experiment.Fallback
-			if i := slices.IndexFunc(info.Arms, func(a serve.ArmInfo) bool { return a.Released > 0 }); i >= 0 {
-				if s, err := p.snapshot(r.Context(), name); err == nil &&
-					slices.Contains(c.Arms, s.view.Leader) {
-					c.Arm = s.view.Leader
-				}
-			}
-		}
-		c.Costs = []string{"From then on everybody gets the arm that is kept, and nothing is learned any more.",
-			"The rewards of " + words.Several(open, "decision") + " that were not released are destroyed.",
-			"Nothing starts it again, and its name stays taken."}
-		if contexts {
-			c.Do, c.Title = "Stop", "Stop: "+name
-			c.Costs[0] = "From then on everybody gets the first action, and nothing is learned any more."
-		}
+		p.askStop(r, &c, info)
 	case "off":
 		c.Costs = []string{"No decision gives the arm any more, for good; who had it is assigned anew.",
 			"Its rewards that were not released are destroyed.",
@@ -190,11 +180,38 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	return nil
 }
 
+// askStop fills in the page of a stop. Where decisions wait there is a second button, which destroys their rewards.
+func (p *Pages) askStop(r *http.Request, c *Confirm, info serve.Info) {
+	what, first := "the arm that is kept", ""
+	if info.Experiment.Contextual != nil {
+		c.Do, c.Title, what = "Stop", "Stop: "+c.Name, "the first action"
+	} else if !slices.Contains(c.Arms, decl.KeepLeader) {
+		if s, err := p.snapshot(r.Context(), c.Name); err == nil && s.view.Leader != "" {
+			c.Leads, first = s.view.Leader, decl.KeepLeader
+		}
+		c.Leads = cmp.Or(c.Leads, "none yet")
+	}
+	c.Arm = cmp.Or(c.Arm, info.Experiment.Stop.Keep, first, info.Experiment.Fallback)
+	waits := words.Several(info.Left, "decision")
+	destroys := "The rewards of " + waits + " that were not released are destroyed"
+	forGood := "Nothing starts it again, and its name stays taken."
+	if info.Left == 0 || info.State == serve.Failed {
+		c.Costs = []string{"From then on everybody gets " + what + ", and nothing is learned any more.", destroys + ".", forGood}
+		return
+	}
+	if c.Now = stopNow + ", and destroy the rewards of " + waits; info.State == serve.Stopping {
+		c.Do, c.Title, c.Arms, c.Leads, c.Arm = "", stopNow+": "+c.Name, nil, "", ""
+	}
+	c.Costs = []string{"Nobody new is assigned any more. The rewards of " + waits + " that were not released are " +
+		"awaited until their windows have passed, and released. Then everybody gets " + what + ".",
+		"With “" + stopNow + "” they are destroyed, and everybody gets it at once.", forGood}
+}
+
 // Confirmed does an operation whose page was Ask's.
 func (p *Pages) Confirmed(do string) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		name := r.PathValue("name")
-		fields := []string{"confirm", "arm"}
+		fields := []string{"confirm", "arm", "now"}
 		if do == "archive" {
 			fields = fields[:1]
 		}
@@ -206,6 +223,8 @@ func (p *Pages) Confirmed(do string) Handler {
 		switch {
 		case strings.TrimSpace(f.Get("confirm")) != name:
 			err = wrong("confirm", "this is not the name of the experiment: type %s", name)
+		case do == "stop" && f.Get("now") != "":
+			err = p.cfg.Engine.StopNow(r.Context(), name, arm, name)
 		case do == "stop":
 			err = p.cfg.Engine.Stop(r.Context(), name, arm)
 		case do == "off" && arm == "":

@@ -251,7 +251,7 @@ func (r *Summary) draw(course func(func(serve.Point, error) bool)) error {
 var states = map[serve.State]string{
 	serve.Draft: "draft: it has not been started", serve.Waiting: "waiting for its start",
 	serve.Running: "running", serve.Paused: "paused: nobody new is assigned",
-	serve.Stopped: "stopped", serve.Archived: "archived: nothing of its units is left",
+	serve.Stopping: "stopping: windows pass", serve.Stopped: "stopped", serve.Archived: "archived: nothing of its units is left",
 	serve.Failed: "failed: it can be read and stopped",
 }
 

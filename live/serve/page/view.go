@@ -23,6 +23,7 @@ const (
 	Collecting State = "collecting" // decides, and counts the decisions of a batch
 	Awaiting   State = "waiting"    // decides, and waits for the rewards of a batch
 	Paused     State = "paused"
+	Stopping   State = "stopping" // decides no more, and waits for the last rewards
 	Stopped    State = "stopped"
 	Archived   State = "archived"
 	Failed     State = "failed"
@@ -187,23 +188,56 @@ func stateOf(info serve.Info) (State, string) {
 			return Paused, "paused: everybody gets the first action"
 		}
 		return Paused, "paused: nobody new is assigned"
+	case serve.Stopping:
+		return Stopping, stoppingOf(info)
 	case serve.Stopped:
 		switch info.Why {
 		case "answer":
 			return Stopped, "stopped with its answer, which is wrong with probability " +
 				words.Number(info.Experiment.Risk) + " at most" + kept
 		case "date":
-			return Stopped, "stopped at its end" + kept
+			return Stopped, "stopped at its end" + kept + ledOf(info)
 		case "policy":
 			return Stopped, "stopped, since its policy wants nothing more" + kept
 		case "operator":
-			return Stopped, "stopped by an operator" + kept
+			return Stopped, "stopped by an operator" + kept + ledOf(info)
 		}
 		return Stopped, "stopped" + kept
 	case serve.Archived:
 		return Archived, "archived" + kept + ", and nothing of its units is left"
 	}
 	return Failed, "failed: it can be read and stopped"
+}
+
+// stoppingOf says what an experiment waits for whose decisions have ended.
+func stoppingOf(info serve.Info) string {
+	says := "stopping: nobody new is assigned, and the last rewards are "
+	switch info.Wait {
+	case "rewards":
+		says += "awaited until " + clockOf(info.Until)
+	case "sums":
+		says += "gathered"
+		if info.Trouble != "" {
+			says += ", since " + clockOf(info.Since) + ": " + info.Trouble
+		}
+	default:
+		says += "released"
+	}
+	switch {
+	case info.Leader:
+		return says + "; then everybody gets the arm that leads"
+	case info.Next >= 0:
+		return says + "; then everybody gets " + info.Experiment.Arms[info.Next].Name
+	}
+	return says + "; then everybody gets the first action"
+}
+
+// ledOf says that an arm which is kept is no answer of a rule.
+func ledOf(info serve.Info) string {
+	if !info.Leader || info.Experiment.Risk == 0 {
+		return ""
+	}
+	return ", which leads; its rule has not answered, so how probably that is wrong is not known"
 }
 
 // decimalsOf is how many decimals an interval is written with; 0 if there is none.
