@@ -136,9 +136,10 @@ type shown struct {
 		Release, Held bool
 	}
 	Ahead   []struct{ Arm int } // released, and not of a batch yet
+	Rest    []struct{ Arm, Rounds, Gone int }
 	N       *int
 	Off     *int
-	Gone    int // decisions that were taken off with their arm
+	Gone    int // decisions that were destroyed at the end
 	End     *string
 	Release *released
 	Metrics []released
@@ -164,6 +165,11 @@ func (s *shown) arms(rows map[int]int) (out []int, ok bool) {
 	for _, p := range s.Ahead {
 		out = append(out, p.Arm)
 		rows[p.Arm]++
+	}
+	for _, r := range s.Rest {
+		if r.Rounds > 0 {
+			out = append(out, r.Arm)
+		}
 	}
 	return out, ok
 }

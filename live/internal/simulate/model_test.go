@@ -122,6 +122,7 @@ type book struct {
 	coming        int   // changes that come with the next ticks
 	asked         int64 // when the last decision was made
 	closed        int64 // the time of its last line
+	rested        bool  // what was left is released
 	ended, over   bool  // its last line is written; nothing counts any more
 }
 
@@ -190,8 +191,11 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 		if err := json.Unmarshal(c.Record.Data, &r); err != nil {
 			return err
 		}
+		if r.State == serve.Stopping && b.state != r.State {
+			b.asked = max(b.asked, now) // no release of the rest is due before
+		}
 		b.state, b.coming = r.State, len(r.Off)+len(r.Changes)
-		if b.over = r.State != serve.Draft && r.State != serve.Running && r.State != serve.Paused; r.State ==
+		if b.over = !slices.Contains([]serve.State{serve.Draft, serve.Running, serve.Paused, serve.Stopping}, r.State); r.State ==
 			serve.Failed && !w.wentBack {
 			return broken(goesOn, "%s has failed: %s", b.x.Name, r.Reason)
 		}
@@ -222,16 +226,18 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			b.closed = at.UnixMilli()
 		}
 		if line.Off != nil {
-			b.off[*line.Off] = true
+			b.off[*line.Off] = true // and what it has waits for the rest
 			delete(b.ahead, *line.Off)
-			b.heads[*line.Off] = -1
-			if len(rows) > 0 && rows[0].Arm == *line.Off {
-				if n := rows[0].End - rows[0].Start; n != line.Gone {
-					return broken(announced, "%d decisions of arm %d of %s are destroyed, and the line says %d", n, *line.Off,
-						b.x.Name, line.Gone)
-				}
-				rows = rows[1:]
+		}
+		if left := b.left(); line.End != nil && line.Gone < left { // there may be some that were not durable
+			return broken(announced, "%d decisions of %s are destroyed, and its last line says %d", left, b.x.Name, line.Gone)
+		}
+		if line.Rest != nil {
+			rest, err := w.rest1(b, &line, rows, runs)
+			if err != nil {
+				return err
 			}
+			rows = rest
 		}
 		arms, ok := line.arms(b.ahead)
 		if !ok {
@@ -261,6 +267,9 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 	if len(rows) > 0 {
 		return broken(announced, "%v of %s were taken, and no line says so", rows, b.x.Name)
 	}
+	if left := b.left(); b.rested && left > 0 && !b.ended {
+		return broken(announced, "%d decisions of %s are not in its rest", left, b.x.Name)
+	}
 	if c.DropSums && !b.ended && b.state != serve.Failed {
 		return broken(announced, "all rewards of %s that were not released are destroyed, and no line says so",
 			b.x.Name)
@@ -272,6 +281,45 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 		b.runs[a.Arm], b.issued[a.Arm] = slices.Clone(a.Runs), a.Issued
 	}
 	return nil
+}
+
+// left is how many durable decisions are in no release.
+func (b *book) left() (n int) {
+	for a := range b.heads {
+		n += max(0, b.issued[a]-b.heads[a])
+	}
+	return n
+}
+
+// rest1 holds the line of what was left against the rows that it took, and gives those that it has released.
+func (w *world) rest1(b *book, line *shown, rows []play.Taken, runs [][]play.Run) (out []play.Taken, err error) {
+	if b.rested || b.state != serve.Stopping || len(rows) != len(line.Rest) {
+		return nil, broken(twice, "%s, which is %s, releases the rest %v of %v", b.x.Name, b.state, line.Rest, rows)
+	}
+	b.rested = true
+	for i, r := range line.Rest {
+		row := rows[i]
+		if row.Arm != r.Arm || row.End-row.Start != r.Rounds+r.Gone {
+			return nil, broken(announced, "%s releases %v, and took %v", b.x.Name, r, row)
+		}
+		if r.Rounds > 0 {
+			out = append(out, row)
+			continue
+		}
+		if row.Start != b.heads[row.Arm] {
+			return nil, broken(twice, "%s: %v, and those below %d are gone", b.x.Name, row, b.heads[row.Arm])
+		}
+		b.heads[row.Arm] = row.End
+		for n := row.Start; n < row.End; n++ { // none of which counts
+			e, _ := epoch(runs[row.Arm], n)
+			k := key{int32(row.Arm), int32(n), e}
+			if h := b.of[k]; h != nil && h.gone == unsent && (b.x.Missing != decl.MissingDrop || h.reward == acked) {
+				return nil, broken(counts, "%s: decision %d of arm %d counts nowhere", b.x.Name, n, row.Arm)
+			}
+			delete(b.of, k)
+		}
+	}
+	return out, nil
 }
 
 // onTick holds that a release is closed at a sweep, half a tick or 50 ms after a public tick, and not with what
@@ -528,7 +576,7 @@ func (w *world) values(b *book, h *held) []int64 {
 // answered holds an answer to a report against what is known. The time is that at which it was asked.
 func (w *world) answered(b *book, k key, h *held, over bool, at, deadline int64, s serve.Status, by *process) error {
 	name := fmt.Sprintf("%s: decision %d of arm %d", b.x.Name, k.number, k.arm)
-	plain := !b.over && !b.off[int(k.arm)] && !w.jumped && !w.wentBack
+	plain := !b.over && !w.jumped && !w.wentBack
 	switch s {
 	case serve.Accepted:
 		switch {
@@ -551,7 +599,7 @@ func (w *world) answered(b *book, k key, h *held, over bool, at, deadline int64,
 		if plain && b.durable(k) && b.exact && !h.by && by == w.disk.latest.Load() {
 			return broken(counts, "%s is durable, and void", name)
 		}
-		if !b.over && !b.off[int(k.arm)] && b.x.Exposure != decl.ExposeActivate { // an offer may be met later
+		if !b.over && b.x.Exposure != decl.ExposeActivate { // an offer may be met later
 			h.wasVoid = true
 		}
 	}

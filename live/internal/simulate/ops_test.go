@@ -109,7 +109,7 @@ func (w *world) do(o op) {
 		case 0:
 			w.operate(b)
 		case 1:
-			w.story("an operator stops %s: %v", name, w.p.e.Stop(w.t.Context(), name, ""))
+			w.story("an operator stops %s: %v", name, w.stop(name))
 		case 2:
 			f := 0.3
 			w.story("an operator sets a floor of %s: %v", name, w.p.e.Change(w.t.Context(), name, serve.Change{Floor: &f}))
@@ -578,10 +578,22 @@ func (w *world) operate(b *book) {
 		}
 	case 19:
 		if what, err = "archives", e.Archive(ctx, name); w.IntN(6) == 0 {
-			what, err = "stops", e.Stop(ctx, name, "")
+			what, err = "stops", w.stop(name)
 		}
 	}
 	w.story("an operator %s %s: %v", what, name, err)
+}
+
+// stop has an experiment stop, most often when its windows have passed.
+func (w *world) stop(name string) error {
+	keep := pick(w.Rand, append(w.arms[name], "", "", "leader")...)
+	if w.byName[name].x.Contextual != nil {
+		keep = ""
+	}
+	if w.IntN(4) == 0 {
+		return w.p.e.StopNow(w.t.Context(), name, keep, name)
+	}
+	return w.p.e.Stop(w.t.Context(), name, keep)
 }
 
 // idle are arms that nobody waits on, nor the policy: they come where people wait for a release.

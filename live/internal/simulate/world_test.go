@@ -354,7 +354,7 @@ func (w *world) end() {
 	if w.broken == nil && !w.lies && w.IntN(2) == 0 { // who reports after the end is told that it does not count
 		for _, name := range w.names {
 			b := w.byName[name]
-			w.story("an operator stops %s: %v", name, w.p.e.Stop(w.t.Context(), name, ""))
+			w.story("an operator stops %s: %v", name, w.stop(name))
 			w.reports(b, 20)
 		}
 	}
@@ -392,6 +392,13 @@ func (w *world) calm() {
 func (w *world) served() {
 	for _, name := range w.names {
 		b := w.byName[name]
+		for n := 0; b.state == serve.Stopping && n < 500 && w.broken == nil; n++ { // a line at each tick
+			w.pass(time.Second)
+			w.sync()
+		}
+		if b.state == serve.Stopping && !w.jumped && !w.wentBack {
+			w.fail(broken(goesOn, "%s is stopping, and all windows have passed", name))
+		}
 		if b.over || w.wentBack {
 			continue
 		}

@@ -323,7 +323,7 @@ func TestLife(t *testing.T) {
 	w.want(200, "POST", x+"/resume", "")
 	w.want(409, "POST", x+"/archive", "")
 	w.want(400, "POST", x+"/stop", `{"arm": "green"}`)
-	w.want(200, "POST", x+"/stop", `{"arm": "blue"}`)
+	w.want(200, "POST", x+"/stop", `{"arm": "blue", "now": true, "confirm": "shop"}`)
 	if got := w.want(200, "POST", x+"/decisions", `{"unit": "ann"}`); !strings.Contains(got, `"static"`) ||
 		!strings.Contains(got, `"blue"`) {
 		t.Error(got)
@@ -515,7 +515,7 @@ func TestVoid(t *testing.T) {
 	w := shopOpen(t)
 	reported, silent := *w.decide("ann").Decision, *w.decide("bob").Decision
 	w.want(200, "POST", "/v1/experiments/shop/rewards", reward(reported, "1"))
-	w.want(200, "POST", "/v1/experiments/shop/stop", "")
+	w.want(200, "POST", "/v1/experiments/shop/stop", `{"now": true, "confirm": "shop"}`)
 	for _, d := range []string{reported, silent} {
 		if got := w.want(200, "POST", "/v1/experiments/shop/rewards", reward(d, "1")); got !=
 			`{"status":"void"}`+"\n" {

@@ -173,7 +173,7 @@ func TestNewUnitsAlone(t *testing.T) {
 	}
 	// who is given no unit is none
 	w.key = w.keyWith(serve.ScopeAdmin)
-	w.want(200, "POST", "/v1/experiments/shop/stop", "")
+	w.want(200, "POST", "/v1/experiments/shop/stop", `{"now": true, "confirm": "shop"}`)
 	w.key = page
 	w.clock.Add(10 * time.Second)
 	for range 100 {

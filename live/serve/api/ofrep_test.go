@@ -213,7 +213,7 @@ func TestOFREPFlags(t *testing.T) {
 	if out, _ := bulk(`{"context":{"targetingKey":"bob"}}`, "If-None-Match", tag); out.Code != 200 {
 		t.Errorf("another unit is answered %d", out.Code)
 	}
-	w.want(200, "POST", "/v1/experiments/shop/stop", `{"arm":"red"}`)
+	w.want(200, "POST", "/v1/experiments/shop/stop", `{"arm":"red","now":true,"confirm":"shop"}`)
 	out, flags = bulk(ann, "If-None-Match", tag)
 	if out.Code != 200 || flags["shop"].Reason != "STATIC" || flags["shop"].Variant != "red" {
 		t.Errorf("after the end: %d %s", out.Code, out.Body)

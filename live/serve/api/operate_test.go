@@ -97,6 +97,19 @@ func TestOperations(t *testing.T) {
 	}
 	b.want(400, "POST", x+"/off", form("confirm", "shop"))
 	b.want(303, "POST", x+"/stop", form("confirm", " shop ", "arm", "blue"))
+	state(serve.Stopping)
+	if page := b.want(200, "GET", x, ""); !strings.Contains(page, "stopping: nobody new is assigned") ||
+		!strings.Contains(page, "then everybody gets blue") || !strings.Contains(page, "Stop now") {
+		t.Error(page)
+	}
+	if ask := b.want(200, "GET", x+"/stop", ""); strings.Contains(ask, "<select") ||
+		!strings.Contains(ask, `name="now" value="true">Stop now, and destroy the rewards of 20 decisions</button>`) ||
+		strings.Count(ask, "<button class=\"danger\"") != 1 {
+		t.Error(ask)
+	}
+	b.want(409, "POST", x+"/stop", form("confirm", "shop"))
+	b.want(400, "POST", x+"/stop", form("confirm", "ship", "now", "true"))
+	b.want(303, "POST", x+"/stop", form("confirm", "shop", "now", "true"))
 	state(serve.Stopped)
 	if page := b.want(200, "GET", x, ""); !strings.Contains(page, "everybody gets blue") {
 		t.Error(page)
@@ -118,7 +131,7 @@ func TestOperations(t *testing.T) {
 		}
 	}
 	if got := strings.Join(journal, ", "); got != "admin create, admin start, admin pause, admin "+
-		"resume, admin stop, "+
+		"resume, admin stop, admin stop now, "+
 		"admin archive" {
 		t.Error(got)
 	}

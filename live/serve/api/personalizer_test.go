@@ -57,7 +57,7 @@ func TestPersonalizer(t *testing.T) {
 	if err != nil || info.Arms[0].Released+info.Arms[1].Released == 0 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	w.want(200, "POST", "/v1/experiments/shop/stop", `{"arm": "blue"}`)
+	w.want(200, "POST", "/v1/experiments/shop/stop", `{"arm": "blue", "now": true, "confirm": "shop"}`)
 	got := w.want(201, "POST", theirs+"/rank", `{`+actions+`}`, key...)
 	if !strings.HasPrefix(got, `{"ranking":[{"id":"blue","probability":1},{"id":"red","probability":0}],`) {
 		t.Error(got)

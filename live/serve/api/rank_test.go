@@ -67,7 +67,7 @@ func TestRank(t *testing.T) {
 		`{"reward": 1}`); !strings.Contains(got, "late") {
 		t.Error(got)
 	}
-	w.want(200, "POST", x+"/stop", `{"arm": "blue"}`)
+	w.want(200, "POST", x+"/stop", `{"arm": "blue", "now": true, "confirm": "shop"}`)
 	got := w.want(200, "POST", x+"/rank", `{"actions": [{"id": "red"}, {"id": "blue"}]}`)
 	if !strings.Contains(got, `"action":"blue"`) || !strings.Contains(got, `"expires_at":null`) ||
 		!strings.Contains(got, `"reason":"static"`) {

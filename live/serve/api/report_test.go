@@ -117,7 +117,7 @@ func TestReport(t *testing.T) {
 	if w.want(200, "GET", reportPath, "") != body {
 		t.Error("asked again it is another")
 	}
-	w.want(200, "POST", "/v1/experiments/shop/stop", `{"arm": "blue"}`)
+	w.want(200, "POST", "/v1/experiments/shop/stop", `{"arm": "blue", "now": true, "confirm": "shop"}`)
 	if r := w.asReport(); r.State != serve.Stopped || r.Kept != "blue" {
 		t.Errorf("%+v", r)
 	}

@@ -208,7 +208,7 @@ func TestCookie(t *testing.T) {
 		units[*d.Decision] = true
 	}
 	// where nothing counts there is nothing to remember
-	w.want(200, "POST", "/v1/experiments/shop/stop", "")
+	w.want(200, "POST", "/v1/experiments/shop/stop", `{"now": true, "confirm": "shop"}`)
 	if out, text := ask(decisions, "", secure); out.StatusCode != 200 || len(out.Cookies()) > 0 {
 		t.Errorf("%s %v", text, out.Header)
 	}
