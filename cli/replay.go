@@ -133,7 +133,8 @@ type replayedJSON struct {
 	End       *string    `json:"end"`
 	Ended     *time.Time `json:"ended"`
 	Kept      *string    `json:"kept"`
-	Answer    *string    `json:"answer"` // of an identification rule
+	Leader    bool       `json:"leader,omitempty"` // it is kept for its private mean, and is no answer
+	Answer    *string    `json:"answer"`           // of an identification rule
 	Lines     int        `json:"lines"`
 	Tip       string     `json:"tip"`
 	Rounds    int        `json:"batches"`
@@ -200,7 +201,7 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 		out.End, out.Ended = &r.End, &r.Ended
 	}
 	if r.Keep >= 0 {
-		out.Kept = &x.Arms[r.Keep].Name
+		out.Kept, out.Leader = &x.Arms[r.Keep].Name, r.Leader
 	}
 	if r.Answer >= 0 {
 		out.Answer = &x.Arms[r.Answer].Name
@@ -254,6 +255,9 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 		kept := "the first action is given from then on"
 		if r.Kept != nil {
 			kept = *r.Kept + " is kept"
+		}
+		if r.Leader {
+			kept += ", which leads"
 		}
 		fmt.Fprintf(w, "stopped\t%s: %s, and %s\n", r.Ended.Format(time.RFC3339), endText(*r.End), kept)
 	} else {

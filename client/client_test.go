@@ -145,7 +145,7 @@ func TestClient(t *testing.T) {
 		got[1] != (client.Result{Status: client.Accepted}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := s.Engine.Stop(t.Context(), "shop", "blue"); err != nil {
+	if err := s.Engine.StopNow(t.Context(), "shop", "blue", "shop"); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := c.Decide(t.Context(), "shop", client.Unit{Name: "visitor 9"}); err != nil || d.Token != "" ||

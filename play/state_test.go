@@ -178,6 +178,7 @@ func FuzzLine(f *testing.F) {
 	}
 	f.Add([]byte(`{"off":3}`))
 	f.Add([]byte(`{"off":1,"gone":3}`))
+	f.Add([]byte(`{"rest":[{"arm":0,"rounds":0,"gone":2},{"arm":2,"rounds":0,"gone":1}]}`))
 	f.Add([]byte(`{"off":-1}`))
 	f.Add([]byte(`{"change":{"floor":0.5}}`))
 	f.Add([]byte(`{"change":1,"off":1}`))

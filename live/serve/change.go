@@ -19,7 +19,7 @@ type Change struct {
 	Window *time.Duration // of the decisions from then on: the others keep their deadlines
 	Floor  *float64       // γ
 	// Off are arms to take off, by their names: for good, no decision gives them, not to their
-	// units either, nor as the fallback, and their rewards that were not released are destroyed.
+	// units either, nor as the fallback. Windows pass, and what was not released is when the experiment stops.
 	Off []string
 }
 

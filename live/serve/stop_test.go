@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 type stops struct {
 	*Engine
 	decisions map[string]Decision
-	rewarded  int
+	outcomes  bool // who is not content reports that, most often
 }
 
 // visitors come, and most report at once.
@@ -33,11 +35,14 @@ func (s *stops) visitors(t *testing.T, from, n int) {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		s.decisions[unit] = d
-		if src.Float64() < [3]float64{0.1, 0.9, 0.5}[d.Arm] {
-			if r, err := s.Reward(t.Context(), "shop", Report{d.Token, 1}); r != Accepted || err != nil {
-				t.Fatal(r, err)
+		reward := 1.0
+		if src.Float64() >= [3]float64{0.1, 0.9, 0.5}[d.Arm] {
+			if reward = 0; !s.outcomes || i%5 == 0 {
+				continue
 			}
-			s.rewarded++
+		}
+		if r, err := s.Reward(t.Context(), "shop", Report{d.Token, reward}); r != Accepted || err != nil {
+			t.Fatal(r, err)
 		}
 	}
 }
@@ -71,7 +76,7 @@ func TestStopIsGraceful(t *testing.T) {
 			if c.end {
 				terms += "end: " + at.Now().Add(100*time.Second).UTC().Format(time.RFC3339) + "\n"
 			}
-			e := &stops{Engine: open(t, cfg), decisions: map[string]Decision{}}
+			e := &stops{Engine: open(t, cfg), decisions: map[string]Decision{}, outcomes: name == "dropped"}
 			begin(t, e.Engine, strings.NewReplacer("arms: [", "arms: [", "{hex: \"#00c\", n: 3}}]", "{hex: \"#00c\", n: 3}}, green]",
 				"floor: 0.1", "floor: 0.6").Replace(shop)+terms)
 			e.visitors(t, 0, 300)
@@ -435,5 +440,78 @@ func TestClockJumpsWhileStopping(t *testing.T) {
 	}
 	if info.State != Stopped || slices.ContainsFunc(info.Arms, func(a ArmInfo) bool { return a.Released != a.Decisions }) {
 		t.Errorf("%+v", info)
+	}
+}
+
+// So they are by two servers, of as many as there are, and where a session of clients has too few to be opened, as
+// where one of a batch has.
+func TestTwoServerStop(t *testing.T) {
+	c, p := newClock(), newParty(t, func() int64 { return 0 })
+	e := p.open(t, Config{Store: store.NewMemory().Open, Clock: c.Now, gatherPause: time.Millisecond})
+	begin(t, e, p.shop())
+	x := parse(t, p.shop())
+	law, err := x.Noise()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reach := 2 * float64(law.Reach()) / (1 << 20) // of two releases, each with probability 2^-64
+	want := [2]float64{}
+	for i, d := range decided(t, e, 51) { // 20 of each arm are a batch
+		if i%3 == 0 {
+			want[d.Arm] += 0.25
+			continue
+		}
+		if s := reportOne(t, e, p.report(t, e, d, uint64(i))); s != Accepted {
+			t.Fatal(s)
+		}
+		want[d.Arm] += float64(i) / 1024
+	}
+	if err := e.Stop(t.Context(), "shop", "leader"); err != nil {
+		t.Fatal(err)
+	}
+	c.Add(time.Minute)
+	info := until(t, e, c, func(i Info) bool { return i.State == Stopped })
+	for a, arm := range info.Arms {
+		if arm.Released != arm.Decisions || arm.Releases != 2 || math.Abs(arm.Sum-want[a]) > reach {
+			t.Errorf("arm %d: %+v, must have the sum %v", a, arm, want[a])
+		}
+	}
+	replayed(t, e)
+}
+
+func TestCohortStop(t *testing.T) {
+	for _, otherwise := range []string{"default", "stop"} {
+		m := newMeeting(t, strings.Replace(smallShop, "tries: 2", "tries: 1, otherwise: "+otherwise, 1))
+		guests := m.invite(7, func(int) bool { return true })
+		few := [2]int{}
+		if err := m.e.Stop(t.Context(), "shop", "leader"); err != nil {
+			t.Fatal(err)
+		}
+		m.c.Add(time.Minute)
+		m.due(2, 2)
+		var all sync.WaitGroup
+		for _, g := range guests {
+			if few[g.Arm]++; g.Arm == 1 { // nobody of whom comes
+				continue
+			}
+			all.Go(func() { _ = m.join(g, 1<<20, stays) })
+		}
+		all.Wait()
+		m.c.Add(20 * time.Minute) // those who are awaited do not come
+		info := until(t, m.e, m.c, func(i Info) bool { return i.State == Stopped })
+		switch arms := info.Arms; otherwise {
+		case "stop":
+			if info.Keep != 0 || arms[0].Released+arms[1].Released > 0 {
+				t.Errorf("%+v", info)
+			}
+			if text := published(t, m.e); !strings.Contains(text, `"leader":true,"gone":7,`) {
+				t.Errorf("%s", text)
+			}
+		default:
+			if arms[0].Sum != float64(few[0]) || arms[1].Sum != float64(few[1])/4 || arms[1].Released != few[1] {
+				t.Errorf("%+v", info.Arms)
+			}
+		}
+		m.checked()
 	}
 }

@@ -30,6 +30,9 @@ type saying struct {
 	reward float64
 }
 
+// stopsThere ends the text of an experiment that an operator stops while the unit's window is open.
+const stopsThere = "# it is stopped"
+
 // A traffic is an experiment and how its decisions are asked for and reported, by their numbers.
 type traffic struct {
 	name  string
@@ -37,6 +40,7 @@ type traffic struct {
 	late  time.Duration // after which somebody else reports on hers
 	terms Change        // by an operator, in round at
 	at    int
+	stop  int // the round in which an operator stops it, if one does
 
 	decide func(n int) (any, error)
 	reward func(n int, reward float64) (Status, error)
@@ -45,7 +49,12 @@ type traffic struct {
 }
 
 // trafficOf is that of an experiment with arms, or with contexts.
-func trafficOf(t *testing.T, e *Engine, text string) traffic {
+func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
+	defer func() {
+		if strings.HasSuffix(text, stopsThere) {
+			of.stop = of.at - 10
+		}
+	}()
 	longer, floor := 70*time.Second, 0.2
 	if strings.Contains(text, "contextual:") {
 		longer, floor = 12*time.Second, 0.3
@@ -153,7 +162,13 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 	n := 0
 	for round := range 400 {
 		c.Add(500 * time.Millisecond)
-		if round == of.at { // what an operator changes meanwhile tells nothing either
+		if round == of.stop && round > 0 {
+			if err := e.Stop(t.Context(), of.name, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		over := of.stop > 0 && round >= of.stop
+		if round == of.at && !over { // what an operator changes meanwhile tells nothing either
 			if err := e.Change(t.Context(), of.name, of.terms); err != nil {
 				t.Fatal(err)
 			}
@@ -164,6 +179,10 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 		for range src.IntN(of.most) {
 			d, err := of.decide(n)
 			fmt.Fprintln(&out, "decides", n, d, err)
+			if over { // who is new counts nothing
+				n++
+				continue
+			}
 			if n%3 != 2 {
 				met[round+4] = append(met[round+4], n)
 			}
@@ -190,6 +209,11 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				}
 			}
 			x.mu.Lock()
+			if x.play == nil { // hers was in no segment that was whole
+				x.mu.Unlock()
+				fmt.Fprintln(&out, "it has stopped at", c.Now())
+				return out.String()
+			}
 			k := of.ticket(unit)
 			if u, said := x.units[k.key()]; said {
 				k.number = u.number
@@ -200,9 +224,10 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 			came = held && g.Came.Has(int(k.number)-g.Start)
 			head := x.play.Queue(k.arm, 0).Head
 			ahead := x.pending != nil && bytes.Contains(x.pending.Line, fmt.Appendf(nil, `"ahead":[{"arm":%d`, k.arm))
+			rest := over && x.rec.State == Stopping && x.pending != nil
 			x.mu.Unlock()
-			if int(k.number) < head {
-				fmt.Fprintln(&out, "released at", c.Now(), "ahead:", ahead)
+			if int(k.number) < head || twin == "hurries" && over && came {
+				fmt.Fprintln(&out, "released at", c.Now(), "ahead:", ahead, rest)
 				return out.String()
 			}
 			again, err := of.decide(unit)
@@ -231,7 +256,7 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 		info, err := e.Get(t.Context(), of.name)
 		ledger, _ := e.Ledger(t.Context(), of.name)
 		hours, _ := e.Hours(t.Context(), of.name)
-		fmt.Fprintf(&out, "%v %v %v %v %v %v %v %s\n", info.State, info.Wait, info.Until, info.Arms,
+		fmt.Fprintf(&out, "%v %v %v %v %v %v %v %v %s\n", info.State, info.Wait, info.Until, info.Left, info.Arms,
 			info.Batches, hours, err, ledger)
 		fmt.Fprintf(&out, "%+v\n", info.SampleRatio())
 		if of := info.Contextual; of != nil {
@@ -270,6 +295,10 @@ func TestTwoWorlds(t *testing.T) {
 			t.Error("her reward is not released ahead of a batch")
 		}
 	}
+	rushed := with(basket) + stopsThere
+	if world(t, "hurries", rushed, sayings["later"]) == world(t, "hurries", rushed, nil) {
+		t.Error("a service that releases the rest when all has come is not caught")
+	}
 	if world(t, "heeds rewards", exposures[2], sayings["1"]) == world(t, "heeds rewards", exposures[2], nil) {
 		t.Error("a service in which who has had a reward cannot be retracted is not caught")
 	}
@@ -287,7 +316,7 @@ func TestTwoWorlds(t *testing.T) {
 func TestTwoWorldsOfContexts(t *testing.T) {
 	twoWorlds(t, []string{news,
 		strings.Replace(news, "floor: 0.2", "floor: 0.2\nexposure: activate\nactivate_within: 8s", 1),
-		strings.Replace(news, "actions: 8", "mode: apprentice", 1),
+		strings.Replace(news, "actions: 8", "mode: apprentice", 1), news + stopsThere,
 	}, map[string][]saying{
 		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{9e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
 		"two rewards": {{3e9, 0}, {5e9, 1}}, "late": {{31e9, 1}}, "out of range": {{1e9, 1e300}},
@@ -303,6 +332,9 @@ func twoWorlds(t *testing.T, experiments []string, sayings map[string][]saying, 
 		silent := world(t, "", text, nil)
 		if n := strings.Count(silent, "observer accepted"); n < 3 {
 			t.Errorf("the observer was answered %d times", n)
+		}
+		if rest := strings.HasSuffix(silent, "true\n"); rest != strings.HasSuffix(text, stopsThere) {
+			t.Errorf("that her reward is released after a stop is %v", rest)
 		}
 		for name, hers := range sayings {
 			if got := world(t, "", text, hers); got != silent {
@@ -334,7 +366,8 @@ func differ(a, b string) string {
 // exposures are the experiments whose worlds are compared.
 var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
 	"window: 40s", 1), with("exposure: retract"), with(basket), splitShop,
-	splitShop + "exposure: activate\nactivate_within: 20s\n", splitShop + "exposure: retract\n" + basket}
+	splitShop + "exposure: activate\nactivate_within: 20s\n", splitShop + "exposure: retract\n" + basket,
+	with(basket) + stopsThere, with("exposure: retract") + stopsThere}
 
 // splitShop is an A/B test in rows of 33 decisions or more.
 const splitShop = `

@@ -48,7 +48,8 @@ func (o *observer) look(method, path, body string) string {
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
 //
 // A second experiment counts what is activated: ann's offer after two seconds, and she reports on
-// that as on the other, with a metric. In a third one the observer takes ann's decision back. In a
+// that as on the other, with a metric. In a third one the observer takes ann's decision back, and it is stopped
+// while her window is open. In a
 // fourth there are events, of which ann's is asked for again and reported on by the observer, also
 // as clients of Personalizer do.
 func observed(t *testing.T, front func(http.Handler) http.Handler,
@@ -129,6 +130,16 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 			look(http.MethodPost, other+"/activations",
 				fmt.Sprintf(`{"decision": %q, "shown": %v}`, offers["ann"],
 					second%2 == 0))
+		}
+		if second == 30 {
+			look(http.MethodPost, third+"/stop", `{"keep": "leader"}`)
+			look(http.MethodPost, third+"/stop", `{"now": true}`)
+		}
+		if second >= 30 { // it waits for hers, and says until when
+			for _, path := range []string{"", "/transcript", "/ledger"} {
+				look(http.MethodGet, third+path, "")
+			}
+			look(http.MethodPost, third+"/decisions", `{"unit":"ann"}`)
 		}
 		if second == 20 {
 			look(http.MethodPatch, x, `{"window": "70s", "end": "2100-01-31T09:00:00Z"}`)

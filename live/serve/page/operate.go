@@ -167,7 +167,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 		p.askStop(r, &c, info)
 	case "off":
 		c.Costs = []string{"No decision gives the arm any more, for good; who had it is assigned anew.",
-			"Its rewards that were not released are destroyed.",
+			"Its windows pass, and its rewards that were not released are when the experiment stops.",
 			"It comes with the next tick, seconds from now, and is a line of the transcript."}
 	case "archive":
 		c.Arms = nil
