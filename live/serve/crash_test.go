@@ -489,7 +489,10 @@ func (w *witness) holdArms(t *testing.T, e *Engine) (released int) {
 		w.hear(fmt.Sprintf("line %d %s", i, strings.TrimSpace(string(line))))
 		i++
 		var in struct {
-			Plays   []struct{ Arm int }
+			Plays, Ahead []struct {
+				Arm  int
+				Held bool
+			}
 			Release struct {
 				N   []int
 				Sum []float64
@@ -498,8 +501,14 @@ func (w *witness) holdArms(t *testing.T, e *Engine) (released int) {
 		if err := json.Unmarshal(line, &in); err != nil {
 			t.Fatal(err)
 		}
+		var arms []int
+		for _, p := range append(in.Plays, in.Ahead...) {
+			if !p.Held {
+				arms = append(arms, p.Arm)
+			}
+		}
 		for j, n := range in.Release.N {
-			arm, want := in.Plays[j].Arm, int64(0)
+			arm, want := arms[j], int64(0)
 			for number := heads[arm]; number < heads[arm]+n; number++ {
 				steps, ok := accepted[[2]int{arm, number}]
 				if !ok {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/live/serve/store"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 	"github.com/sotto-dp/sotto/secagg/dap"
@@ -253,14 +254,37 @@ func course(t testing.TB, e *Engine, c *clock.Manual, rounds int, say func(d Dec
 	return out.String()
 }
 
+// nothingAhead has an experiment that has just begun release nothing ahead, as one between two servers.
+func nothingAhead(t *testing.T, e *Engine) {
+	t.Helper()
+	x := mustFind(t, e, "shop")
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	epoch, err := e.newEpoch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := x.config(e, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Gathering.Trust = privacy.TrustTwoServer
+	p, err := play.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.run(p, epoch)
+}
+
 // An experiment with two servers decides and releases what a central one does whose curator adds the
-// noise of both; twins whose leader adds none, or whose helper does not, differ.
+// noise of both, and which releases nothing ahead; twins whose leader adds none, or whose helper does not, differ.
 func TestTwoServerIsCentral(t *testing.T) {
 	c := newClock()
 	own, helpers := drawn(1), drawn(2)
 	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now,
 		Curator: withNoise(func() int64 { return own() + helpers() })})
 	begin(t, e, strings.Replace(localShop, "trust: local\nreport_after: 20s", "", 1))
+	nothingAhead(t, e)
 	want := course(t, e, c, 6, func(d Decision, value uint64) {
 		if s, err := e.Reward(t.Context(), "shop", Report{d.Token, float64(value) / 1024}); s != Accepted || err != nil {
 			t.Fatal(s, err)
