@@ -351,7 +351,7 @@ func TestBooks(t *testing.T) {
 		if n := sum(ledger, "n", "arm", arm); n != a.Released {
 			t.Errorf("%d of %s on the ledger, must be %d", n, arm, a.Released)
 		}
-		if n := sum(batches, "n "+arm, "what", "batch"); n != a.Released {
+		if n := sum(batches, "n "+arm, "what", "batch") + sum(batches, "n "+arm, "what", "ahead"); n != a.Released {
 			t.Errorf("%d of %s in batches, must be %d", n, arm, a.Released)
 		}
 		if n := sum(batches, "n "+arm, "what", "open"); n != a.Decisions-a.Released {

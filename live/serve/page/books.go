@@ -338,8 +338,8 @@ func (p *Pages) LedgerFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // BatchFile is the journal of batches: a row for each line of the transcript that is one, when it
-// was opened and closed, and what was played of each arm, and one for what is open, with what it
-// waits for and the decisions that no release has.
+// was opened and closed, and what was played of each arm, or is released ahead of a batch, and one for
+// what is open, with what it waits for and the decisions that no release has.
 func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	info, batches, err := p.book(r.Context(), name)
@@ -364,13 +364,21 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 			for a := range n {
 				n[a] = 0
 			}
-			for _, one := range b.Plays {
-				n[one.Arm] = n[one.Arm].(int) + one.Rounds
-			}
+			fresh := map[int]int{} // by arm
 			for _, one := range b.Released {
 				if one.Metric == "" {
+					fresh[one.Arm] = one.N
 					released += one.N
 				}
+			}
+			for _, one := range b.Plays {
+				if _, ok := fresh[one.Arm]; ok || !one.Released { // else it was there ahead
+					n[one.Arm] = n[one.Arm].(int) + one.Rounds
+				}
+				delete(fresh, one.Arm)
+			}
+			for arm, ahead := range fresh {
+				n[arm] = n[arm].(int) + ahead
 			}
 			switch {
 			case b.Rest:
