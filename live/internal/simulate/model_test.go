@@ -233,7 +233,7 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			return broken(announced, "%d decisions of %s are destroyed, and its last line says %d", left, b.x.Name, line.Gone)
 		}
 		if line.Rest != nil {
-			rest, err := w.rest1(b, &line, rows, runs)
+			rest, err := w.theRest(b, &line, rows, runs)
 			if err != nil {
 				return err
 			}
@@ -291,8 +291,8 @@ func (b *book) left() (n int) {
 	return n
 }
 
-// rest1 holds the line of what was left against the rows that it took, and gives those that it has released.
-func (w *world) rest1(b *book, line *shown, rows []play.Taken, runs [][]play.Run) (out []play.Taken, err error) {
+// theRest holds the line of what was left against the rows that it took, and gives those that it has released.
+func (w *world) theRest(b *book, line *shown, rows []play.Taken, runs [][]play.Run) (out []play.Taken, err error) {
 	if b.rested || b.state != serve.Stopping || len(rows) != len(line.Rest) {
 		return nil, broken(twice, "%s, which is %s, releases the rest %v of %v", b.x.Name, b.state, line.Rest, rows)
 	}
