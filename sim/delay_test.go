@@ -46,7 +46,7 @@ func (p *listener) Next(r privacy.Released) *policy.Batch {
 	return b
 }
 
-// A listener of a policy that is Exact, or Flexible, is so too.
+// A listener of a policy that is Exact, Joint or Flexible is so too.
 type exactListener struct {
 	*listener
 	live.Exact
@@ -54,6 +54,14 @@ type exactListener struct {
 
 func (p exactListener) Next(r privacy.Released) *policy.Batch { return p.listener.Next(r) }
 func (p exactListener) Mechanism() privacy.Mechanism          { return p.listener.Mechanism() }
+
+type jointListener struct {
+	*listener
+	live.Joint
+}
+
+func (p jointListener) Next(r privacy.Released) *policy.Batch { return p.listener.Next(r) }
+func (p jointListener) Mechanism() privacy.Mechanism          { return p.listener.Mechanism() }
 
 type flexibleListener struct{ *listener }
 
@@ -64,6 +72,9 @@ func listen(p policy.Policy) (policy.Policy, *listener) {
 	if x, ok := p.(live.Exact); ok {
 		return exactListener{l, x}, l
 	}
+	if x, ok := p.(live.Joint); ok {
+		return jointListener{l, x}, l
+	}
 	return flexibleListener{l}, l
 }
 
@@ -72,7 +83,7 @@ var played = map[string]string{
 	"adap-klucb": "exactly", "adap-ucb": "exactly", "adac-ucb": "exactly", "dp-klucb": "exactly",
 	"dp-imed": "exactly", "zcdp-imed": "exactly",
 	"dp-klucb-j": "exactly", "dp-imed-j": "exactly", "lazy-dp-ts": "exactly", "dp-se": "at least",
-	"batch-se": "at least", "dp-window-klucb": "at least",
+	"batch-se": "at least", "dp-window-klucb": "at least", "split": "jointly",
 	"dp-se-doubling": "starts afresh", "dp-se-2": "sparse", "dp-se-2-modified": "sparse", "dp-ucb": "mechanism",
 	"dp-ucb-thesis": "mechanism", "dp-ucb-anytime": "exactly", "ucb": "without noise",
 	"ucb-2logt": "without noise",
