@@ -326,7 +326,7 @@ func printMeasures(out io.Writer, of *serve.Measures) error {
 		return fmt.Sprintf("%.4g", *x)
 	}
 	w := report.NewColumns(out)
-	fmt.Fprintf(w, "metric\tarm\tdecisions\tprivate mean\t95 %% interval\tless %s\t95 %% interval\n", of.Control)
+	fmt.Fprintf(w, "metric\tarm\tdecisions\tprivate mean\t95 %% interval\tdifference to %s\t95 %% interval\n", of.Control)
 	for _, m := range of.Each {
 		for _, a := range m.Arms {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", m.Name, a.Arm, a.Released, number(a.Mean),

@@ -267,7 +267,7 @@ func TestReplayPrintsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"less blue", "basket red 40 12.5 [11, 14] -2.25 [-4, -0.5]",
+	for _, want := range []string{"difference to blue", "basket red 40 12.5 [11, 14] -2.25 [-4, -0.5]",
 		"basket blue 20 – – – – What they are. " + replayHolds} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, out.String())

@@ -75,6 +75,10 @@ try {
   const at = `/experiments/${name}`;
   for (const path of ['/', '/login', '/new', '/new?as=text', '/keys', '/experiments/none', at, `${at}/ledger`, `${at}/stop`,
     `${at}/off`]) await inspect(page, path);
+  await page.goto(base + at);
+  const metric = page.getByRole('region', { name: 'Metric basket' });
+  assert.match(await metric.innerText(), /red control.*\[.*\nblue.*\[.*\[/s);
+  await page.getByText("the floor's coin gave red").waitFor();
   step('axe finds nothing serious');
   await stop(page);
   // Only that were asked for on purpose, and a service that was killed.
@@ -116,7 +120,8 @@ async function declare(page) {
   step('the form says what is wrong, and then what it promises');
   await page.getByRole('button', { name: 'Edit as text' }).click();
   const text = page.getByLabel('Declaration');
-  await text.fill((await text.inputValue()).replace('{policy: "dp-klucb"}', '{policy: dp-klucb, first: 40}'));
+  await text.fill((await text.inputValue()).replace('{policy: "dp-klucb"}', '{policy: dp-klucb, first: 40}') +
+    '\nmetrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]\n');
   await page.getByRole('button', { name: 'Make a draft' }).click();
   await page.getByRole('button', { name: 'Start' }).click();
   await page.getByText('collecting').waitFor();

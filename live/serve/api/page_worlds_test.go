@@ -279,7 +279,7 @@ func TestTwoWorldsOfPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { silent, silentAt = first.play(t, nil) })
 	if text := until(silent, forever); strings.Count(text, "event: update") < 60 ||
 		!strings.Contains(text, "blue is ahead") && !strings.Contains(text, "red is ahead") ||
-		!strings.Contains(text, `metric="basket",value="high"`) || !strings.Contains(text, "Less that of red") ||
+		!strings.Contains(text, `metric="basket",value="high"`) || !strings.Contains(text, "Difference to red") ||
 		!strings.Contains(text, `"word":"ahead"`) ||
 		!strings.Contains(text, ":\n\n") {
 		t.Fatalf("too little is seen: %d events", strings.Count(text, "event: update"))

@@ -295,7 +295,7 @@ func TestReportOfMetrics(t *testing.T) {
 	const share = "each metric has 1/2 of the risk"
 	for _, path := range []string{reportPath, "/experiments/shop"} {
 		if text := w.plain("GET", path, "").Body.String(); !strings.Contains(text, share) ||
-			!strings.Contains(text, "basket") || !strings.Contains(text, "ess that of blue") {
+			!strings.Contains(text, "basket") || !strings.Contains(text, "ifference to blue") {
 			t.Errorf("%s has no metrics: %s", path, text)
 		}
 	}

@@ -337,7 +337,7 @@ func tablesOf(of *serve.Measures) (out []report.Table) {
 	}
 	for _, m := range of.Each {
 		t := report.Table{Title: "Metric " + m.Name, Head: []string{"arm", "mean", "95 % interval",
-			"less that of " + of.Control, "95 % interval", "decisions"}, Text: 1,
+			"difference to " + of.Control, "95 % interval", "decisions"}, Text: 1,
 			Groups: []report.Group{{Head: "From " + words.Number(m.Range[0]) + " to " + words.Number(m.Range[1])}},
 			Notes:  []string{of.Says}}
 		for _, a := range m.Arms {
