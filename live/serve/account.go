@@ -135,7 +135,8 @@ type AccountEntry struct {
 	Until time.Time
 	Layer decl.Layer // where a person has one position in it
 	Cap   string     // under which it was started; empty: under none
-	// Why says why it has no price, or of a draft why it is refused now. A draft could start at From.
+	// Why says why it has no price, or of a draft why it is refused now. A draft could start at From; zero: nobody
+	// knows.
 	Why string
 }
 
@@ -143,7 +144,7 @@ type AccountEntry struct {
 type standing struct {
 	decl        Experiment
 	state       State
-	began, last int64 // the start, and the last release: privacy.Never while it goes on
+	began, last int64 // from when on it counts, and its last release: privacy.Never while it goes on
 	cap         string
 }
 
@@ -178,9 +179,10 @@ func (x *served) shownAt(last, now int64) int64 {
 	return now
 }
 
-// A tally is the account in the writer's form.
+// A tally adds up.
 type tally struct {
-	cap     PersonCap
+	cap     PersonCap // in force
+	before  string    // the cap that the last experiment was started under; empty: none was under any
 	windows privacy.Windows
 	charges []privacy.Charge
 	of      []standing
@@ -190,6 +192,7 @@ type tally struct {
 // tally adds up all experiments but one, which may be nil and whose lock may be held.
 func (e *Engine) tally(but *served) (*tally, error) {
 	var all []standing
+	before, at := "", int64(0)
 	for _, x := range e.all() {
 		if x == but {
 			continue
@@ -200,6 +203,9 @@ func (e *Engine) tally(but *served) (*tally, error) {
 			state = x.durable.state
 		}
 		s, ok := x.standing(state)
+		if state != Draft && s.cap != "" && x.began >= at {
+			before, at = s.cap, x.began
+		}
 		x.mu.Unlock()
 		if ok {
 			all = append(all, s)
@@ -208,35 +214,23 @@ func (e *Engine) tally(but *served) (*tally, error) {
 	if e.cfg.account != nil {
 		all = e.cfg.account(all)
 	}
-	cap, err := capOf(e.cfg.PersonCap, all)
-	if err != nil {
-		return nil, err
-	}
-	return newTally(cap, all)
+	return newTally(e.cfg.PersonCap, before, all)
 }
 
-// capOf is the cap in force: what the program was started with, or else what the last start was under. So
-// a process that forgets the flag goes by it.
-func capOf(given *PersonCap, all []standing) (PersonCap, error) {
-	if given != nil {
-		return *given, nil
+// newTally is a tally under the given cap, or without one under that of the last start: a process that forgets
+// the flag goes by it.
+func newTally(given *PersonCap, before string, all []standing) (t *tally, err error) {
+	t = &tally{before: before, of: all}
+	switch {
+	case given != nil:
+		t.cap = *given
+	case before != "":
+		t.cap, err = ParsePersonCap(before)
 	}
-	last := standing{cap: "none"}
-	for _, s := range all {
-		if s.cap != "" && s.began >= last.began {
-			last = s
-		}
+	if err != nil || t.cap == (PersonCap{}) {
+		return t, err
 	}
-	return ParsePersonCap(last.cap)
-}
-
-func newTally(cap PersonCap, all []standing) (*tally, error) {
-	t := &tally{cap: cap, of: all}
-	if cap == (PersonCap{}) {
-		return t, nil
-	}
-	var err error
-	if t.windows, err = privacy.NewWindows(cap.Budget, cap.window().Milliseconds()); err != nil {
+	if t.windows, err = privacy.NewWindows(t.cap.Budget, t.cap.window().Milliseconds()); err != nil {
 		return nil, err
 	}
 	for i := range all {
@@ -277,11 +271,11 @@ func (t *tally) allow(next *standing) error {
 		return nil
 	}
 	most := t.windows.Most(append(slices.Clip(t.charges), c), c.From, t.windows.End(c))
-	with := t.amount(most)
+	with := t.amount(most) + " with what counts then"
 	if math.IsInf(most, 1) {
-		with = "nobody knows what"
+		with = "not everything that counts then has a price"
 	}
-	return fieldError("budget", "costs one %s %s, and %s with what counts then, where the cap is %v within %d days: "+
+	return fieldError("budget", "costs one %s %s, and %s, where the cap is %v within %d days: "+
 		"%s. %s: %w", t.cap.Unit, t.amount(t.windows.Price(c.Loss)), with, t.cap.Budget, t.cap.Days,
 		t.counting(c.From), t.instead(c), ErrPersonCap)
 }
@@ -428,14 +422,9 @@ func (e *Engine) warnOfCap() {
 	if e.cfg.PersonCap == nil {
 		return
 	}
-	t, err := e.tally(nil)
-	if err != nil {
-		return
-	}
-	before, err := capOf(nil, t.of)
-	if err == nil && before != t.cap && before != (PersonCap{}) {
+	if t, err := e.tally(nil); err == nil && t.before != "" && t.before != t.cap.String() {
 		e.cfg.Log.Warn("serve: --person-cap is another one than the last experiment was started under: starts go "+
-			"by it from now on, and what runs goes on", "was", before.String(), "is", t.cap.String())
+			"by it from now on, and what runs goes on", "was", t.before, "is", t.cap.String())
 	}
 }
 
@@ -476,10 +465,12 @@ func (e *Engine) Account(context.Context) (Account, error) {
 		if why == nil {
 			why = t.allow(&s)
 		}
-		if at, ok := t.windows.Begin(t.charges, c); ok {
-			c.From = at
+		entry := t.entry(&s, c, why)
+		at, ok := t.windows.Begin(t.charges, c)
+		if entry.From = secondOf(at); !ok {
+			entry.From = time.Time{}
 		}
-		out.Drafts = append(out.Drafts, t.entry(&s, c, why))
+		out.Drafts = append(out.Drafts, entry)
 	}
 	return out, nil
 }

@@ -352,6 +352,55 @@ func TestAnotherCap(t *testing.T) {
 	}
 }
 
+// A cap is kept from the first start under it, whatever became of that.
+func TestACapOfWhatCameToNothing(t *testing.T) {
+	c, mem := newClock(), store.NewMemory()
+	e := open(t, Config{Store: mem.Open, Clock: c.Now, PersonCap: capped(t, "unit=person,epsilon=3/365d")})
+	begin(t, e, named("a"))
+	if err := e.Stop(t.Context(), "a", ""); err != nil {
+		t.Fatal(err)
+	}
+	got, err := open(t, Config{Store: mem.Open, Clock: c.Now}).Account(t.Context())
+	if err != nil || got.Cap.String() != "unit=person,epsilon=3/365d" || got.Most != 0 || got.Entries != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A release that was durable when the program was killed is seen when it comes up again, and counts from then on.
+func TestAReleaseIsSeenAfterAnOutage(t *testing.T) {
+	c, mem := newClock(), store.NewMemory()
+	cfg := Config{Store: mem.Open, Clock: c.Now, PersonCap: capped(t, "unit=person,epsilon=3/365d")}
+	e := open(t, cfg)
+	begin(t, e, named("a"))
+	for i := range 200 {
+		if _, err := e.Decide(t.Context(), "a", fmt.Sprint("unit ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := mustFind(t, e, "a")
+	closed := func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.pending != nil
+	}
+	for steps := 0; !closed(); steps++ {
+		if steps > 100 {
+			t.Fatal("nothing was released")
+		}
+		settle(t, e, c, time.Second, 1)
+	}
+	c.Add(30 * day)
+	up := c.Now()
+	e = open(t, cfg)
+	if err := e.Stop(t.Context(), "a", ""); err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Account(t.Context())
+	if err != nil || len(got.Entries) != 1 || got.Entries[0].Until.Before(up.Add(year)) || got.Entries[0].Until.After(up.Add(year+2*time.Second)) {
+		t.Errorf("the service came up at %v: %+v, %v", up, got.Entries, err)
+	}
+}
+
 // An experiment with a start to come counts from then on, and one that goes on for ever, even where an end
 // is declared: the message says what would do if it came to that.
 func TestStartsToCome(t *testing.T) {

@@ -33,7 +33,7 @@ type accountEntryJSON struct {
 	State  serve.State `json:"state"`
 	Budget string      `json:"budget"`
 	Costs  *float64    `json:"costs"`
-	From   time.Time   `json:"from"`
+	From   *time.Time  `json:"from"`
 	Until  *time.Time  `json:"until"`
 	Layer  *layerJSON  `json:"layer,omitempty"`
 	Cap    string      `json:"cap,omitempty"`
@@ -63,15 +63,20 @@ func entriesOf(all []serve.AccountEntry) []accountEntryJSON {
 	out := make([]accountEntryJSON, len(all))
 	for i, e := range all {
 		out[i] = accountEntryJSON{Name: e.Experiment, State: e.State, Budget: fmt.Sprint(e.Budget), Costs: bounded(e.Costs),
-			From: e.From, Cap: e.Cap, Why: e.Why}
-		if !e.Until.IsZero() {
-			out[i].Until = &e.Until
-		}
+			From: known(e.From), Until: known(e.Until), Cap: e.Cap, Why: e.Why}
 		if y := e.Layer; y.Name != "" {
 			out[i].Layer = &layerJSON{y.Name, y.From, y.To}
 		}
 	}
 	return out
+}
+
+// known is a time as JSON has it, nil for none.
+func known(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
 }
 
 // bounded is a number as JSON has it, nil for infinity.
