@@ -31,7 +31,8 @@ const shopURL = `http://127.0.0.1:${shop.address().port}`;
 // ---- the service, which will be killed
 let service, admin, said = '';
 async function start(listen) {
-  service = spawn(program, ['serve', '--data', join(dir, 'data'), '--listen', listen, '--allow-origin', shopURL],
+  service = spawn(program, ['serve', '--data', join(dir, 'data'), '--listen', listen, '--allow-origin', shopURL,
+    '--person-cap', 'unit=person,epsilon=3/365d'],
     { stdio: ['ignore', 'pipe', 'pipe'] });
   let out = '';
   service.stderr.on('data', (text) => { said += text; });
@@ -73,7 +74,7 @@ try {
   await read(page);
   await plain();
   const at = `/experiments/${name}`;
-  for (const path of ['/', '/login', '/new', '/new?as=text', '/keys', '/experiments/none', at, `${at}/ledger`, `${at}/stop`,
+  for (const path of ['/', '/login', '/new', '/new?as=text', '/keys', '/account', '/experiments/none', at, `${at}/ledger`, `${at}/stop`,
     `${at}/off`]) await inspect(page, path);
   await page.goto(base + at);
   const metric = page.getByRole('region', { name: 'Metric basket' });

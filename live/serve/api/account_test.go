@@ -55,7 +55,7 @@ func TestAccount(t *testing.T) {
 	}
 	page := b.want(200, "GET", "/account", "")
 	for _, part := range []string{"<dd>ε = 1.5</dd>", "<dd>ε = 0.5</dd>", `<a href="/experiments/one">one</a>`, "it goes on",
-		"at most a factor of 4.48", "not known", `aria-current="page">Account</a>`} {
+		"at most a factor of 4.49", "not known", `aria-current="page">Account</a>`} {
 		if !strings.Contains(page, part) {
 			t.Errorf("%q is not on the page: %s", part, page)
 		}

@@ -17,7 +17,7 @@ type Account struct {
 	// None: there is no cap.
 	None bool
 	// Factor is by how much all that is published may change the odds about one person's outcome; empty
-	// where the cap is not in ε, or beyond what is read.
+	// where the cap is exceeded, is not in ε, or is beyond what is read.
 	Factor string
 }
 
@@ -31,8 +31,8 @@ func (p *Pages) Account(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := Account{Frame: p.frame(r, "One person, all experiments"), Account: a, None: a.Cap == serve.PersonCap{}}
-	if b, pure := a.Cap.Budget.(privacy.Pure); pure && b.Epsilon <= mostFactor {
-		out.Factor = words.Number(math.Exp(b.Epsilon))
+	if b, pure := a.Cap.Budget.(privacy.Pure); pure && b.Epsilon <= mostFactor && a.Over() == 0 {
+		out.Factor = words.Number(math.Ceil(100*math.Exp(b.Epsilon)) / 100)
 	}
 	p.write(w, http.StatusOK, "account.html", out)
 	return nil
