@@ -183,7 +183,7 @@ func (x *served) end(now int64) error {
 		gone = x.left()
 	}
 	if x.tip != "" || len(x.out) > 0 { // there is a transcript, which holds
-		if err := x.say(now, ending{End: s.Why, Keep: keep, Leader: s.Leader, Gone: gone,
+		if err := x.say(now, ending{End: s.Why, Keep: keep, Leader: s.Leader, Without: x.rec.Off, Gone: gone,
 			Coins: hex.EncodeToString(x.rec.Coins[:])}); err != nil {
 			return err
 		}

@@ -252,6 +252,29 @@ func TestStopNow(t *testing.T) {
 	}
 }
 
+// An arm that is about to be taken off is not kept as the leader, and the last line says why.
+func TestLeaderIsNotLeaving(t *testing.T) {
+	c := newClock()
+	e := &stops{Engine: open(t, Config{Store: store.NewMemory().Open, Clock: c.Now}), decisions: map[string]Decision{}}
+	begin(t, e.Engine, shop)
+	e.visitors(t, 0, 100)
+	settle(t, e.Engine, c, 10*time.Second, 12)
+	if err := e.TakeOff(t.Context(), "shop", "blue"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.StopNow(t.Context(), "shop", "leader", "shop"); err != nil {
+		t.Fatal(err)
+	}
+	text := published(t, e.Engine)
+	if r, err := Replay(strings.NewReader(text), catalog.Catalog{}); err != nil || r.Keep != 0 || !r.Leader {
+		t.Errorf("%+v, %v", r, err)
+	}
+	lines := strings.SplitAfter(strings.Replace(text, `"without":[1],`, "", 1), "\n")
+	if _, err := Replay(strings.NewReader(relinked(lines)), catalog.Catalog{}); !errors.Is(err, ErrTranscript) {
+		t.Errorf("another leads: %v", err)
+	}
+}
+
 // What has nothing to release stops at once: a draft, what nobody came to, and what all was released of.
 func TestStopOfNothing(t *testing.T) {
 	c := newClock()

@@ -47,8 +47,10 @@ type ending struct {
 	End    endReason `json:"end"`
 	Keep   int       `json:"keep"`             // the arm
 	Leader bool      `json:"leader,omitempty"` // by its mean of all that was released, and no answer
-	Gone   int       `json:"gone,omitempty"`   // decisions that were destroyed unreleased
-	Coins  string    `json:"coins"`            // the seed, in hex
+	// arms that were about to be taken off, of which none is kept
+	Without []int  `json:"without,omitempty"`
+	Gone    int    `json:"gone,omitempty"` // decisions that were destroyed unreleased
+	Coins   string `json:"coins"`          // the seed, in hex
 }
 
 // An endReason says why an experiment has stopped.
