@@ -144,6 +144,9 @@ type fixedKeys struct {
 	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor and off may change"`
 	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor and off may change"`
 	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
+	Shares   json.RawMessage `json:"shares" fixed:"arms were drawn with them, and are compared by them"`
+	Effect   json.RawMessage `json:"effect" fixed:"the batches were planned for it"`
+	Rate     json.RawMessage `json:"rate" fixed:"the batches were planned from it"`
 	Missing  json.RawMessage `json:"missing" fixed:"what counts tell of rewards that do not come was promised"`
 	Reports  json.RawMessage `json:"reports" fixed:"what counts tell of rewards that do not come was promised"`
 	Sticky   json.RawMessage `json:"sticky" fixed:"who was assigned what is counted by it"`
