@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/play"
 )
 
-// Whether decisions are split as they should be. The floor's coin is all that is drawn: what the policy
-// plays follows from releases and from the order of decisions. So there is one law to hold counts against:
+// Whether decisions are split as they should be. Where a policy has shares (play.Joint) each arm is drawn, and
+// counts by arm are held against them. Else the floor's coin is all that is drawn: what the policy plays follows from releases and from the order of decisions. So there is one law to hold counts against:
 // of the decisions that have another arm from the policy, or this one from the coin, the coin's are a known
 // share, whatever the policy plays and whoever comes. Who counts less often in one arm than in another,
 // since its page breaks before it is activated, say, shows in that.
@@ -144,10 +146,10 @@ type SampleRatio struct {
 	// nothing speaks for either: above 1/RatioRisk it is an alarm.
 	Evidence float64    `json:"evidence"`
 	Says     string     `json:"says"`
-	Arms     []RatioArm `json:"arms"` // none without a floor
+	Arms     []RatioArm `json:"arms"` // none where nothing is drawn
 }
 
-// A RatioArm is how many decisions that count have an arm by the floor's coin, and how many would.
+// A RatioArm is how many decisions that count have an arm by the coin, and how many would.
 type RatioArm struct {
 	Arm      string  `json:"arm"`
 	Drawn    int     `json:"drawn"`
@@ -165,16 +167,32 @@ func (i *Info) SampleRatio() *SampleRatio {
 		return nil
 	}
 	out := &SampleRatio{Evidence: 1, Arms: []RatioArm{}}
+	if shares := sharesOf(decl, c); shares != nil {
+		var tosses [][]interval.Tosses
+		for a := range shares {
+			toss := interval.Tosses{P: shares[a]}
+			for b, of := range i.Arms {
+				if b == a {
+					toss.Heads = of.Decisions
+				} else {
+					toss.Tails += of.Decisions
+				}
+			}
+			tosses = append(tosses, []interval.Tosses{toss})
+		}
+		if out.Says = "No decision was drawn yet."; tosses[0][0].Heads+tosses[0][0].Tails > 0 {
+			out.judge(decl, tosses, "the coin")
+		}
+		return out
+	}
 	if len(c) == 0 {
 		if out.Says = "No decision was drawn by the floor's coin yet."; decl.Floor == 0 {
 			out.Says = "The split of decisions cannot be checked: without a floor no arm is drawn by a coin."
 		}
 		return out
 	}
-	var all []float64
-	worst := 0
-	for a, arm := range decl.Arms {
-		one := RatioArm{Arm: arm.Name}
+	var tosses [][]interval.Tosses
+	for a := range decl.Arms {
 		var of []interval.Tosses
 		for _, t := range c {
 			if slices.Contains(t.off, a) {
@@ -188,26 +206,52 @@ func (i *Info) SampleRatio() *SampleRatio {
 				}
 			}
 			of = append(of, toss)
-			one.Drawn += toss.Heads
-			one.Expected += float64(float64(toss.Heads+toss.Tails) * toss.P)
+		}
+		tosses = append(tosses, of)
+	}
+	out.judge(decl, tosses, "the floor's coin")
+	return out
+}
+
+// sharesOf are those that each decision's arm is drawn with, where a policy has them; nil where it says
+// what is played. Such a policy has no floor.
+func sharesOf(x *Experiment, c coins) []float64 {
+	if len(c) > 0 || x.Floor > 0 {
+		return nil
+	}
+	p, err := x.NewPolicy(decl.ZeroCoins{}) // as it was checked
+	if joint, ok := p.(play.Joint); err == nil && ok {
+		return joint.Shares()
+	}
+	return nil
+}
+
+// judge looks at what a coin gave of each arm.
+func (r *SampleRatio) judge(decl *Experiment, tosses [][]interval.Tosses, coin string) {
+	var all []float64
+	worst := 0
+	for a, of := range tosses {
+		one := RatioArm{Arm: decl.Arms[a].Name}
+		for _, t := range of {
+			one.Drawn += t.Heads
+			one.Expected += float64(float64(t.Heads+t.Tails) * t.P)
 		}
 		all = append(all, interval.Evidence(of))
-		if out.Arms = append(out.Arms, one); all[a] > all[worst] {
+		if r.Arms = append(r.Arms, one); all[a] > all[worst] {
 			worst = a
 		}
 	}
 	evidence := interval.Any(all)
-	out.Evidence, out.Alarm = math.Exp(min(evidence, 700)), evidence >= -math.Log(RatioRisk)
-	out.Says = out.says(out.Arms[worst])
-	return out
+	r.Evidence, r.Alarm = math.Exp(min(evidence, 700)), evidence >= -math.Log(RatioRisk)
+	r.Says = r.says(r.Arms[worst], coin)
 }
 
-func (r *SampleRatio) says(worst RatioArm) string {
+func (r *SampleRatio) says(worst RatioArm, coin string) string {
 	if r.Alarm {
-		return fmt.Sprintf("Decisions are not split as they should be: the floor's coin gave %s to %d that count, "+
+		return fmt.Sprintf("Decisions are not split as they should be: %s gave %s to %d that count, "+
 			"where %.4g are expected. By chance that ever happens with probability %v\u202f%% at most, however often you "+
 			"look. Do not believe the means before you know why: look for visitors who do not count, such as "+
-			"activations that are lost with one arm.", worst.Arm, worst.Drawn, worst.Expected, 100*RatioRisk)
+			"activations that are lost with one arm.", coin, worst.Arm, worst.Drawn, worst.Expected, 100*RatioRisk)
 	}
 	var each []string
 	for _, a := range r.Arms {
@@ -217,6 +261,6 @@ func (r *SampleRatio) says(worst RatioArm) string {
 	if n := len(each); n > most {
 		each = append(each[:most], fmt.Sprintf("and %d more arms", n-most))
 	}
-	return "Decisions are split as they should be, as far as their counts tell: the floor's coin gave " +
+	return "Decisions are split as they should be, as far as their counts tell: " + coin + " gave " +
 		strings.Join(each, "; ") + ". This check stays valid however often you look."
 }

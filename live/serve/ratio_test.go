@@ -38,6 +38,10 @@ func TestSampleRatio(t *testing.T) {
 		{"lost with one arm", "exposure: activate", less, false, true},
 		{"lost with one arm of three", "three\nexposure: activate", less, false, true},
 		{"not drawn", "floor: 0", nil, false, false},
+		{"shares", "split", nil, false, false},
+		{"shares that are not those of the coins", "split", nil, true, true},
+		{"shares, activated", "split\nexposure: activate", half, false, false},
+		{"shares, lost with one arm", "split\nexposure: activate", less, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now, mem := newClock(), store.NewMemory()
@@ -46,6 +50,11 @@ func TestSampleRatio(t *testing.T) {
 			text := shop
 			if rest, ok := strings.CutPrefix(c.more, "three"); ok {
 				text, c.more = strings.Replace(text, "{name: red,", "green, {name: red,", 1), rest
+			}
+			if rest, ok := strings.CutPrefix(c.more, "split"); ok {
+				text = strings.NewReplacer("{policy: dp-klucb, first: 20}", "split\nshares: {red: 0.3, blue: 0.7}",
+					"floor: 0.1", "").Replace(text)
+				c.more = rest
 			}
 			if c.more == "floor: 0" {
 				text, c.more = strings.Replace(text, "floor: 0.1", c.more, 1), ""
