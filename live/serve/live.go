@@ -521,7 +521,14 @@ func (x *served) first(now int64) (was, notBefore time.Time) {
 	case x.pending != nil && len(x.pending.Taken) > 0:
 		return was, time.UnixMilli(x.closed).UTC()
 	}
-	if at, due := x.play.Due(now); due {
+	out := x.play.Out()
+	for _, p := range out {
+		if !p.Release {
+			out = nil
+		}
+	}
+	// an arm that the batch does not release may be released ahead of it
+	if at, due := x.play.Due(now); due && (x.decl.Contextual != nil || len(out) == len(x.board.queues)) {
 		return was, time.UnixMilli(at).UTC()
 	}
 	return was, notBefore
