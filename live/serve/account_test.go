@@ -84,7 +84,7 @@ func TestTwelveMonths(t *testing.T) {
 		begin(t, e, named(name))
 		haveRelease(t, e, c, name)
 		settle(t, e, c, 30*day, 1)
-		if err := e.Stop(t.Context(), name, ""); err != nil {
+		if err := e.StopNow(t.Context(), name, "", name); err != nil {
 			t.Fatal(err)
 		}
 		at := releasesOf(t, e, name)
@@ -159,8 +159,8 @@ func TestTheAccountIsKept(t *testing.T) {
 			haveRelease(t, e, c, "a")
 			again()
 			begin(t, e, named("never-came"))
-			for _, err := range []error{e.Erase(t.Context(), "a", "unit 1"), e.Stop(t.Context(), "a", ""),
-				e.Stop(t.Context(), "never-came", ""), e.Erase(t.Context(), "a", "unit 2"), e.Archive(t.Context(), "a")} {
+			for _, err := range []error{e.Erase(t.Context(), "a", "unit 1"), e.StopNow(t.Context(), "a", "", "a"),
+				e.StopNow(t.Context(), "never-came", "", "never-came"), e.Erase(t.Context(), "a", "unit 2"), e.Archive(t.Context(), "a")} {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -219,7 +219,7 @@ func TestTheAccountOfLayers(t *testing.T) {
 	most(2)
 	for _, name := range []string{"a", "other"} {
 		haveRelease(t, e, c, name)
-		if err := e.Stop(t.Context(), name, ""); err != nil {
+		if err := e.StopNow(t.Context(), name, "", name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -230,7 +230,7 @@ func TestTheAccountOfLayers(t *testing.T) {
 	try(nil, named("a-third-less", "layer: {name: checkout, from: 0.25, to: 0.5}", "budget: {epsilon: 0.5}"))
 	most(2)
 	// It is its layer's largest position that was released of, also when all is stopped.
-	if err := e.Stop(t.Context(), "b", ""); err != nil { // which has released nothing
+	if err := e.StopNow(t.Context(), "b", "", "b"); err != nil { // which has released nothing
 		t.Fatal(err)
 	}
 	most(2)
@@ -301,7 +301,7 @@ func TestACapThatComesLater(t *testing.T) {
 		t.Errorf("beside what has no price: %v", err)
 	}
 	for _, name := range []string{"visits", "persons"} { // it goes on
-		if err := e.Stop(t.Context(), name, ""); err != nil {
+		if err := e.StopNow(t.Context(), name, "", name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,7 +357,7 @@ func TestACapOfWhatCameToNothing(t *testing.T) {
 	c, mem := newClock(), store.NewMemory()
 	e := open(t, Config{Store: mem.Open, Clock: c.Now, PersonCap: capped(t, "unit=person,epsilon=3/365d")})
 	begin(t, e, named("a"))
-	if err := e.Stop(t.Context(), "a", ""); err != nil {
+	if err := e.StopNow(t.Context(), "a", "", "a"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := open(t, Config{Store: mem.Open, Clock: c.Now}).Account(t.Context())
@@ -392,7 +392,7 @@ func TestAReleaseIsSeenAfterAnOutage(t *testing.T) {
 	c.Add(30 * day)
 	up := c.Now()
 	e = open(t, cfg)
-	if err := e.Stop(t.Context(), "a", ""); err != nil {
+	if err := e.StopNow(t.Context(), "a", "", "a"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := e.Account(t.Context())
@@ -409,7 +409,7 @@ func TestStartsToCome(t *testing.T) {
 	at := func(d time.Duration) string { return c.Now().Add(d).UTC().Format(time.RFC3339) }
 	begin(t, e, named("a"))
 	haveRelease(t, e, c, "a")
-	if err := e.Stop(t.Context(), "a", ""); err != nil {
+	if err := e.StopNow(t.Context(), "a", "", "a"); err != nil {
 		t.Fatal(err)
 	}
 	begin(t, e, named("in-11-days", "start: "+at(11*day), "end: "+at(12*day)))
@@ -514,7 +514,7 @@ func years(t testing.TB, seed uint64, broken func([]standing) []standing) float6
 				continue
 			}
 			delete(going, name)
-			if err := e.Stop(t.Context(), name, ""); err != nil {
+			if err := e.StopNow(t.Context(), name, "", name); err != nil {
 				t.Fatal(err)
 			}
 			if rng.IntN(2) == 0 {
