@@ -26,7 +26,7 @@ func (l *Live) Due(now int64) (at int64, ok bool) {
 // due is Due of the batch.
 func (l *Live) due(now int64) (at int64, ok bool) {
 	batch := l.side.out()
-	if batch == nil {
+	if batch == nil || l.idle(now) {
 		return 0, false
 	}
 	for _, p := range batch {

@@ -3,12 +3,15 @@ package play
 import (
 	"bytes"
 	"fmt"
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy"
 )
 
 // Finish ends the decisions: there is none from now on, and Arm and Offer are −1. Windows stay what they
 // are. A batch that has all its decisions is closed as before when it is due, and the policy is given it.
-// When none can be closed any more, and all windows have passed, Close releases the rest: all that is in
-// the queues, those of arms that were taken off too, once. The policy is not given it, since a cut batch
+// When none can be closed any more, or none that releases anything, and all windows have passed, Close
+// releases the rest: all that is in the queues, those of arms that were taken off too, once. The policy is not given it, since a cut batch
 // is not what it asked for; the line is evidence to everybody else. With contexts there is no rest: a
 // segment ends where the policy says, and what follows the last of them is never released. Finish may be called again, and is to be
 // after a Restore.
@@ -42,6 +45,16 @@ func (l *Live) Left() (n int, settled int64, ok bool) {
 		}
 	}
 	return n, settled, ok
+}
+
+// idle says that after Finish, when all windows have passed, the batch that is out releases nothing. There
+// may be as many of these as there are decisions.
+func (l *Live) idle(now int64) bool {
+	if !l.ending || l.vectors != nil || slices.ContainsFunc(l.s.Batch, func(p policy.Play) bool { return p.Release }) {
+		return false
+	}
+	_, settled, ok := l.Left()
+	return ok && now >= settled
 }
 
 // restDue is when the rest can be released, if no batch can be closed.
