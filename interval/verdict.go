@@ -3,6 +3,7 @@ package interval
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/sotto-dp/sotto/internal/words"
@@ -105,7 +106,8 @@ const mostCompared = 30
 //
 // Proof of Earned. It is Σ_a (N_a − N/K)μ_a, the same for all μ_a less one number, here the leader's
 // mean: so Σ_a (N/K − N_a)(μ_leader − μ_a), of which each term has its interval. In joint batches with
-// shares q_a, of two arms, Σ_i (q_a − ½)(u_i(a) − u_i(b)) is (q_a − ½)N times the average effect.
+// shares q_a, of two arms, Σ_i (q_a − ½)(u_i(a) − u_i(b)) is (q_a − ½)N times the average effect; of more, it is
+// not told unless shares are equal.
 func (t Table) Verdict(arms []NamedArm) Verdict {
 	out := Verdict{Word: NotYet, Over: []Lead{}, ConstantRates: t.Joint == nil}
 	var ranked []int // the arms that something is known of, the best first
@@ -177,8 +179,11 @@ func (t Table) lead(arms []NamedArm, of, than int) (*[2]float64, bool) {
 // earned is what the shares that were given have earned against equal ones, by the leads over the others.
 func (t Table) earned(arms []NamedArm, best int, others []int, over []Lead) *Earned {
 	n, k := 0.0, float64(len(arms))
-	for _, a := range arms {
+	for i, a := range arms {
 		n += float64(a.N)
+		if t.Joint != nil && len(arms) > 2 && math.Abs(t.Joint.share(i)-1/k) > 1e-9 {
+			return nil // a lead is of the decisions that either arm was given, and not of all
+		}
 	}
 	out := &Earned{Interval: &[2]float64{}}
 	for at, i := range others {

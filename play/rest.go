@@ -128,6 +128,16 @@ func (l arms) addRest(p *past, in line) error {
 			arms, ns = append(arms, r.Arm), append(ns, r.Rounds)
 		}
 	}
+	if l.rows != nil { // a whole row is released as one
+		start, n := int64(0), int64(0)
+		for _, h := range p.heads {
+			start += int64(h)
+		}
+		for _, r := range in.Rest {
+			n += int64(plus(r.Rounds, max(0, r.Gone)))
+		}
+		wrong = wrong || n >= l.rows.after(start)-start
+	}
 	if wrong || len(in.Rest) == 0 {
 		return fmt.Errorf("%w: this cannot be what was left", ErrState)
 	}

@@ -29,7 +29,8 @@ import (
 // proved here of its regret. For fixed t, N_a and m_a, and an arm that has not changed for W rounds,
 // the chance that its index is below its mean is at most 1/min(t, W), as for NewDPKLUCBJ. How many
 // samples a window has depends on rewards, and of that nothing is proved. After a change up to W
-// rounds and a batch are lost.
+// rounds and a batch are lost. Played live it is given an arm's oldest decisions first: of an arm that it asks
+// for seldom, and that a floor plays meanwhile, these may be from several windows before.
 type DPWindowKLUCB struct {
 	epsilon       float64
 	least         float64 // 1/scale of the widest noise that was met

@@ -139,6 +139,10 @@ func (l *Experiment) checkCohort() error {
 		return l.fail("cohort.otherwise", "is %q, must be %s or %s", keyed.Clip(c.Otherwise),
 			CohortDefault, CohortStop)
 	}
+	if l.Split() && c.Otherwise != CohortStop {
+		return l.fail("cohort.otherwise", "is %s, must be %s with policy %s: a row of which one arm has no "+
+			"sum compares nothing", c.Otherwise, CohortStop, SplitPolicy)
+	}
 	if c.Corrupt+c.Vanish >= 1 {
 		return l.fail("cohort", "corrupt and vanish are %v and %v, must be below 1 together",
 			c.Corrupt, c.Vanish)

@@ -670,7 +670,7 @@ func (l *Experiment) Take() (play.Take, error) {
 			take = play.AtLeast
 		}
 	}
-	return take, l.checkJoint(take)
+	return take, l.checkJoint(take, p)
 }
 
 // maxAddress is the longest address of a webhook or a helper, in bytes.
@@ -699,6 +699,9 @@ func (l *Experiment) IntervalCondition() string {
 		if by = "its arm or its reward"; l.Exposure == ExposeActivate {
 			what = append(what, "activated")
 		}
+	}
+	if l.Trust == string(privacy.TrustSecAgg) && l.Terms().Otherwise == CohortDefault {
+		return "Intervals hold only if whether the sum of a row can be had does not go by its arm."
 	}
 	if what == nil {
 		return ""

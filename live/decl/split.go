@@ -187,8 +187,12 @@ func (l *Experiment) planned(params catalog.Params) catalog.Params {
 	return params
 }
 
+// maxFirst is more decisions than any first row needs.
+const maxFirst = 1_000_000_000
+
 // checkJoint says what does not go with how the policy takes decisions.
-func (l *Experiment) checkJoint(take play.Take) error {
+func (l *Experiment) checkJoint(take play.Take, p policy.Policy) error {
+	joint, _ := p.(play.Joint)
 	switch {
 	case take != play.Jointly && l.Shares != nil:
 		return l.fail("shares", "are given, and the policy is %s: they are for policy %s", l.Policy.Policy,
@@ -196,6 +200,9 @@ func (l *Experiment) checkJoint(take play.Take) error {
 	case take == play.Jointly && l.Floor != 0:
 		return l.fail("floor", "is %v, must be 0 or not given with policy %s: each arm keeps its share of all "+
 			"decisions", l.Floor, l.Policy.Policy)
+	case take == play.Jointly && joint.JointEnd(0) > maxFirst:
+		return l.fail("policy", "releases nothing before %d decisions, must before %d: declare a larger effect, a "+
+			"rate nearer the middle, or a larger budget", joint.JointEnd(0), maxFirst)
 	}
 	return nil
 }

@@ -87,6 +87,7 @@ func TestSplitErrors(t *testing.T) {
 		{"policy: split\nshares: {classic: 0.75, onepage: 0.25}\neffect: 2\nrate: 1",
 			"policy: dp-klucb\nshares: {classic: 0.75, onepage: 0.25}", "shares", "the policy is dp-klucb"},
 		{"window: 24h", "window: 24h\nfloor: 0.1", "floor", "is 0.1, must be 0 or not given with policy split"},
+		{"effect: 2", "effect: 1e-300", "policy", "releases nothing before"},
 		{"window: 24h", "window: 24h\nrisk: 0.1", "", ""}, // another kind, which has no such keys
 	} {
 		l, err := Reader{}.Parse("checkout.yaml", []byte(strings.Replace(liveTest, c.old, c.new, 1)))

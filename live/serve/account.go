@@ -166,6 +166,21 @@ func (x *served) standing(state State) (s standing, ok bool) {
 	return s, true
 }
 
+// lastSeen is when anybody may have learned something of a reward last, of an experiment that ends now; 0 if
+// nobody knows.
+func (x *served) lastSeen(now int64) int64 {
+	switch {
+	case x.gatherer != nil && x.play != nil: // reports are seen until their deadlines
+		_, settled, _ := x.play.Left()
+		return max(now, settled)
+	case x.gatherer != nil:
+		return now + (x.decl.Activation() + x.decl.Window).Milliseconds()
+	case x.rec.State == Failed:
+		return 0
+	}
+	return max(x.rec.Last, x.seen)
+}
+
 // shownAt is when the last release was shown of an experiment that goes on at now, after a last commit: a
 // tick after it was closed, unless the program ended before.
 func (x *served) shownAt(last, now int64) int64 {

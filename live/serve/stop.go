@@ -31,6 +31,9 @@ func (e *Engine) Stop(ctx context.Context, name, keep string) error {
 		if err != nil {
 			return err
 		}
+		if before := x.rec.Stop; before != nil && keep == "" { // it has failed since
+			s = *before
+		}
 		return x.stop(s, now)
 	})
 }
@@ -178,9 +181,10 @@ func (x *served) end(now int64) error {
 			return err
 		}
 	}
-	s, keep, gone := x.rec.Stop, x.winner(), 0
-	if x.play != nil {
-		gone = x.left()
+	s, keep, gone := x.rec.Stop, x.winner(), x.left()                 // the last of one that failed at most
+	if s.Leader && (keep < 0 || x.board.queues[keep].Released == 0) { // nothing leads
+		s = &stopping{Why: s.Why, Keep: keep}
+		x.rec.Stop = s
 	}
 	if x.tip != "" || len(x.out) > 0 { // there is a transcript, which holds
 		if err := x.say(now, ending{End: s.Why, Keep: keep, Leader: s.Leader, Without: x.rec.Off, Gone: gone,
@@ -188,9 +192,7 @@ func (x *served) end(now int64) error {
 			return err
 		}
 	}
-	if x.rec.State != Failed { // of which nobody knows
-		x.rec.Last = x.seen
-	}
+	x.rec.Last = x.lastSeen(now)
 	x.rec.State, x.rec.Keep, x.rec.Why, x.rec.Ended = Stopped, keep, s.Why, now
 	x.forgetPlay()
 	x.rec.Off, x.rec.Changes = nil, nil

@@ -447,7 +447,13 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 				return fmt.Errorf("experiment %q: %w", r.Name, err)
 			}
 			restored[i].confirmed()
-			restored[i].seen = restored[i].shownAt(opened.Now, e.now())
+			x := restored[i]
+			at := x.shownAt(opened.Now, e.now())
+			if at > opened.Now && (x.gatherer == nil || x.rec.State.plays()) { // late, which is to be remembered
+				x.rec.Last = max(x.rec.Last, at)
+				x.todo |= theRecord
+			}
+			x.seen = max(at, x.rec.Last)
 			return nil
 		}
 	}); err != nil {

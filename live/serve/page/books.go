@@ -372,7 +372,11 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 				}
 			}
 			for _, one := range b.Plays {
-				if _, ok := fresh[one.Arm]; ok || !one.Released { // else it was there ahead
+				got, ok := fresh[one.Arm]
+				switch {
+				case info.Experiment.Split(): // whose rounds are what is to be expected
+					n[one.Arm] = n[one.Arm].(int) + got
+				case ok || !one.Released: // else it was there ahead
 					n[one.Arm] = n[one.Arm].(int) + one.Rounds
 				}
 				delete(fresh, one.Arm)

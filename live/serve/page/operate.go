@@ -45,7 +45,7 @@ func operationsOf(who Who, v *View) (out []Operation) {
 	for _, name := range can[v.State] {
 		do := operations[name]
 		switch {
-		case v.Contexts != nil && name == "off":
+		case name == "off" && (v.Contexts != nil || v.Policy == decl.SplitPolicy):
 			continue
 		case v.State == Stopping:
 			do.Title = stopNow
@@ -201,6 +201,13 @@ func (p *Pages) askStop(r *http.Request, c *Confirm, info serve.Info) {
 	}
 	if c.Now = stopNow + ", and destroy the rewards of " + waits; info.State == serve.Stopping {
 		c.Do, c.Title, c.Arms, c.Leads, c.Arm = "", stopNow+": "+c.Name, nil, "", ""
+	}
+	if info.Experiment.Contextual != nil {
+		c.Costs = []string{"Nobody new is assigned any more. Of the rewards of " + waits + " that were not released, those in " +
+			"segments that the policy has ended are awaited and released; those that came later are destroyed, at once " +
+			"if there is no such segment. Then everybody gets " + what + ".",
+			"With “" + stopNow + "” all of them are destroyed, and everybody gets it at once.", forGood}
+		return
 	}
 	c.Costs = []string{"Nobody new is assigned any more. The rewards of " + waits + " that were not released are " +
 		"awaited until their windows have passed, and released. Then everybody gets " + what + ".",

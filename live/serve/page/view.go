@@ -221,7 +221,9 @@ func stoppingOf(info serve.Info) string {
 			says += ", since " + clockOf(info.Since) + ": " + info.Trouble
 		}
 	default:
-		says += "released"
+		if says += "released"; info.Left > 0 { // nobody is at work
+			says = strings.TrimSuffix(says, "released") + "waited for"
+		}
 	}
 	switch {
 	case info.Leader:
