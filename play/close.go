@@ -14,7 +14,8 @@ import (
 // decisions have been made, or else after Finish the rest; ok is false if not, or if there is none. It
 // depends on counts, on public vectors and on the clock alone.
 func (l *Live) Due(now int64) (at int64, ok bool) {
-	if l.failed != nil || l.pending != nil {
+	// a batch that is out stays so while what is ahead of it, or a note, waits for its commit
+	if l.failed != nil || l.pending != nil && (l.vectors != nil || l.s.Batch == nil) {
 		return 0, false
 	}
 	if at, ok = l.due(now); !ok {
@@ -71,7 +72,7 @@ type Taken struct{ Arm, Start, End int }
 // rest by arm; ok is false while it is not due. They stay what they are until it has closed, also over a restart
 // from a state in which it was due.
 func (l *Live) Slots(now int64) (rows []Taken, ok bool) {
-	if at, due := l.Due(now); !due || now < at {
+	if at, due := l.Due(now); !due || now < at || l.pending != nil {
 		return nil, false
 	}
 	if _, batch := l.due(now); !batch {

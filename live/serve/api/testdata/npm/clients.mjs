@@ -126,7 +126,7 @@ step('page evaluates all, with ETags');
 
 let changes = 0;
 page.addHandler(ProviderEvents.ConfigurationChanged, () => { changes++; });
-await post('/v1/experiments/color/stop', { arm: 'blue' });
+await post('/v1/experiments/color/stop', { arm: 'blue', now: true, confirm: 'color' });
 await until('the winner', () => page.getStringDetails('color', 'none').reason === 'STATIC');
 assert.equal(changes, 1);
 const won = page.getStringDetails('color', 'none');
