@@ -50,7 +50,7 @@ cover:
 
 # What the service answered and stored at another commit beside what it does now, in traces that TestGuard says are
 # others: make guard FROM=437 N=1.
-AT = 3e7924e
+AT = eb409f2
 N = 1
 guard: SHELL = bash
 guard:
