@@ -258,8 +258,8 @@ func TestNote(t *testing.T) {
 	if _, err := l.Note([]byte(`1`)); !errors.Is(err, ErrPending) {
 		t.Errorf("another one before the commit: %v", err)
 	}
-	if at, ok := l.Due(1000); ok {
-		t.Errorf("a release is due at %d before the commit", at)
+	if early, err := l.Close(1000); early != nil || !errors.Is(err, ErrPending) {
+		t.Errorf("a release before the commit: %v", err)
 	}
 	if err := l.Commit(c); err != nil || !slices.Equal(l.Out(), out) || l.Batches() != 1 {
 		t.Errorf("%v: %v is out, was %v; %d batches", err, l.Out(), out, l.Batches())

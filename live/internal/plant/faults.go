@@ -70,11 +70,11 @@ func Faults() []Fault {
 	}, {
 		// An arm that was taken off is on, and the policy goes on asking for it.
 		Name: "a removed arm released", File: "play/operate.go",
-		Was: `l.s.Arms[arm].Off, l.s.Arms[arm].Asked = true, 0`,
+		Was: `q.Off, q.Asked, q.ahead, l.ahead[arm] = true, 0, 0, nil`,
 		Is: `if PLANTED {
 		c.drop = func() {}
 	} else {
-		l.s.Arms[arm].Off, l.s.Arms[arm].Asked = true, 0
+		q.Off, q.Asked, q.ahead, l.ahead[arm] = true, 0, 0, nil
 	}`,
 		Needs: "an arm with decisions is taken off, and another release follows",
 	}, {
@@ -134,7 +134,7 @@ func Faults() []Fault {
 		if err := x.play.Commit(c); err != nil {
 			return err
 		}
-		if err := x.show(c.Line); err != nil {
+		if err := x.show(c.Line, at); err != nil {
 			return err
 		}
 		x.todo |= thePlan | theQueues
@@ -146,7 +146,7 @@ func Faults() []Fault {
 		if err := x.play.Commit(c); err != nil {
 			return err
 		}
-		if err := x.show(c.Line); err != nil {
+		if err := x.show(c.Line, at); err != nil {
 			return err
 		}
 		x.todo |= thePlan | theQueues
