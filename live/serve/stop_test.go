@@ -527,7 +527,7 @@ func TestCohortStop(t *testing.T) {
 			if info.Keep != 0 || arms[0].Released+arms[1].Released > 0 {
 				t.Errorf("%+v", info)
 			}
-			if text := published(t, m.e); !strings.Contains(text, `"leader":true,"gone":7,`) {
+			if text := published(t, m.e); !strings.Contains(text, `"end":"operator","keep":0,"gone":7,`) {
 				t.Errorf("%s", text)
 			}
 		default:
