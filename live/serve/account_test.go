@@ -44,7 +44,7 @@ func named(name string, lines ...string) string {
 	return text
 }
 
-// haveRelease has units come to an experiment, until it has made a release.
+// haveRelease has units come to an experiment, until it has made a release, and no other waits to be shown.
 func haveRelease(t testing.TB, e *Engine, c *clock.Manual, name string) {
 	t.Helper()
 	for i := range 200 {
@@ -53,6 +53,16 @@ func haveRelease(t testing.TB, e *Engine, c *clock.Manual, name string) {
 		}
 	}
 	settle(t, e, c, time.Second, 64)
+	for lines, still := 0, 0; still < 3; still++ {
+		settle(t, e, c, time.Second, 1)
+		info, err := e.Get(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Lines != lines {
+			lines, still = info.Lines, -1
+		}
+	}
 }
 
 // releasesOf are the times of the lines of a transcript that release something.
