@@ -51,8 +51,8 @@ Examples:
   sotto decide shop --unit 'visitor 7' --context country=NL
   sotto decide shop --unit 'visitor 7' --key-file shop.key --json`,
 	"reward": `Prints what it was answered: accepted (it counts, or one for this decision came before), late, void
-or over_limit, or in_range or clipped where the arm was forced; of lines, how many were answered what. A decision counts once, so lines can be sent again.
-Flags come before the decision, which may begin with a hyphen itself.
+or over_limit; of an arm that was forced, in_range or clipped; of lines, how many were answered what. A
+decision counts once, so lines can be sent again. Flags come before the decision, which may begin with a hyphen itself.
 
 Examples:
   sotto reward shop DECISION 1

@@ -170,16 +170,14 @@ func (l *Live) Close(now int64) (*Commit, error) {
 	if err := l.ready(); err != nil {
 		return nil, err
 	}
-	at, due := l.Due(now)
-	_, batch := l.due(now)
-	rows := l.early(now)
+	at, batch := l.due(now)
+	due := batch && now >= at
 	var c *Commit
 	var err error
-	switch due = due && now >= at; {
-	case due && !batch:
-		c, err = l.closeRest()
-	case due || len(rows) > 0:
+	if rows := l.early(now); due || len(rows) > 0 {
 		c, err = l.close(due, rows)
+	} else if at, rest := l.restDue(now); !batch && rest && now >= at {
+		c, err = l.closeRest()
 	}
 	if err != nil {
 		return nil, l.fail(err)

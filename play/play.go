@@ -129,8 +129,8 @@ type Decision struct {
 // A Live plays a policy on units who come one by one and whose rewards come when they will:
 //
 //   - Decide gives a unit a ticket, and an arm: that of Arm, or a uniform one where a floor of
-//     traffic says so, or one that was drawn by Shares. With contexts it is a vector, that of Best or another one. Not to call it is to
-//     pause; windows go on.
+//     traffic says so, or one that was drawn by Shares. With contexts it is a vector, that of Best
+//     or another one. Not to call it is to pause; windows go on.
 //     Where a decision only counts once somebody meets it, Offer gives the arm, and DecideUntil counts.
 //   - Settle takes a ticket's reward, once. A deadline that passes without one is the default.
 //   - Withdraw takes a ticket out whose unit never met its decision.

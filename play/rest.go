@@ -13,8 +13,8 @@ import (
 // When none can be closed any more, or none that releases anything, and all windows have passed, Close
 // releases the rest: all that is in the queues, those of arms that were taken off too, once. The policy is not given it, since a cut batch
 // is not what it asked for; the line is evidence to everybody else. With contexts there is no rest: a
-// segment ends where the policy says, and what follows the last of them is never released. Finish may be called again, and is to be
-// after a Restore.
+// segment ends where the policy says, and what follows the last of them is never released. Finish may be
+// called again, and is to be after a Restore.
 //
 // The rest costs a unit nothing more. Each decision is in one release: Close takes a batch's rows out of
 // the queues, the rest is what no batch has taken, and nothing follows it. So each reward is in one slot,

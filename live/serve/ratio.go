@@ -13,9 +13,10 @@ import (
 	"github.com/sotto-dp/sotto/play"
 )
 
-// Whether decisions are split as they should be. Where a policy has shares (play.Joint) each arm is drawn, and
-// counts by arm are held against them. Else the floor's coin is all that is drawn: what the policy plays follows from releases and from the order of decisions. So there is one law to hold counts against:
-// of the decisions that have another arm from the policy, or this one from the coin, the coin's are a known
+// Whether decisions are split as they should be. Where a policy has shares (play.Joint) each arm is drawn,
+// and counts by arm are held against them. Else the floor's coin is all that is drawn: what the policy plays
+// follows from releases and from the order of decisions. So there is one law to hold counts against: of the
+// decisions that have another arm from the policy, or this one from the coin, the coin's are a known
 // share, whatever the policy plays and whoever comes. Who counts less often in one arm than in another,
 // since its page breaks before it is activated, say, shows in that.
 //

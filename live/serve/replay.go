@@ -158,12 +158,9 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	if last.Keep < 0 || last.Keep >= len(decl.Arms) {
 		return nil, wrong(fmt.Errorf("it keeps arm %d, of %d", last.Keep, len(decl.Arms)))
 	}
-	for i, a := range out.Arms {
-		kept := out.Arms[last.Keep]
-		if last.Leader && !a.Off && !slices.Contains(last.Without, i) && a.Released > 0 && (kept.Released == 0 ||
-			a.Sum/float64(a.Released) > kept.Sum/float64(kept.Released)) {
-			return nil, wrong(fmt.Errorf("it keeps arm %d as the leader, and another leads", last.Keep))
-		}
+	leaves := func(a int) bool { return out.Arms[a].Off || slices.Contains(last.Without, a) }
+	if last.Leader && leader(out.Arms, leaves) != last.Keep {
+		return nil, wrong(fmt.Errorf("it keeps arm %d as the leader, which does not lead", last.Keep))
 	}
 	return out, nil
 }

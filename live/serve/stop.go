@@ -149,14 +149,19 @@ func (x *served) winner() int {
 	if !x.rec.Stop.Leader {
 		return x.rec.Stop.Keep
 	}
+	if best := leader(x.board.queues, x.leaves); best >= 0 {
+		return best
+	}
+	return x.instead()
+}
+
+// leader is the arm with the highest private mean of those that can be kept, −1 if nothing was released of any.
+func leader(arms []ArmInfo, leaves func(arm int) bool) int {
 	best, most := -1, 0.0
-	for a, q := range x.board.queues {
-		if mean := q.Sum / float64(q.Released); q.Released > 0 && !x.leaves(a) && (best < 0 || mean > most) {
+	for a, q := range arms {
+		if mean := q.Sum / float64(q.Released); q.Released > 0 && !leaves(a) && (best < 0 || mean > most) {
 			best, most = a, mean
 		}
-	}
-	if best < 0 {
-		return x.instead()
 	}
 	return best
 }

@@ -443,17 +443,17 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	if err := pool.Run(ctx, restoring, len(restored), func() func(context.Context, int) error {
 		return func(ctx context.Context, i int) (err error) {
 			r := opened.Experiments[i]
-			if restored[i], err = e.restore(ctx, st, r, opened.Older); err != nil {
+			x, err := e.restore(ctx, st, r, opened.Older)
+			if err != nil {
 				return fmt.Errorf("experiment %q: %w", r.Name, err)
 			}
-			restored[i].confirmed()
-			x := restored[i]
+			x.confirmed()
 			at := x.shownAt(opened.Now, e.now())
 			if at > opened.Now && (x.gatherer == nil || x.rec.State.plays()) { // late, which is to be remembered
 				x.rec.Last = max(x.rec.Last, at)
 				x.todo |= theRecord
 			}
-			x.seen = max(at, x.rec.Last)
+			x.seen, restored[i] = max(at, x.rec.Last), x
 			return nil
 		}
 	}); err != nil {
