@@ -28,7 +28,7 @@ var (
 func TestSimulate(t *testing.T) {
 	most := *simMost
 	if most == 0 {
-		most = testkit.Size(100_000, 4_000_000) // make simulate plays more
+		most = testkit.Size(100_000, 2_000_000) // make simulate plays more
 		if testkit.Race {
 			most = 20_000
 		}
@@ -169,7 +169,7 @@ func shrink(t *testing.T, s setting, ops []op, why *violation) {
 // scheduler puts a goroutine off now and then, and a world differs from itself: so of those that differ each is
 // played three times, and none of what the one shows may be what the other does.
 func TestTwoWorlds(t *testing.T) {
-	for seed := range testkit.Size[uint64](24, 200) {
+	for seed := range testkit.Size[uint64](24, 100) {
 		s, ops := plan(seed)
 		if s.kind == "local" { // what people send is what is released
 			continue
