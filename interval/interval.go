@@ -18,7 +18,9 @@ type Sums struct {
 	Releases int     // in which they were, each with noise of its own
 	// Noise of one release: privacy.Laplace, privacy.Gaussian, or nil or privacy.Exact for none. It
 	// is as promised or as charged: the noise that release.Real draws for it is larger by next to
-	// nothing, and the interval allows for that.
+	// nothing, and the interval allows for that. Of privacy.Aggregated it is all the noise that there can
+	// be: of two servers two whole ones a release, of local trust one of each reward. What is beyond the
+	// reach of that noise is clipped, with probability 2^-64 for each whole one.
 	Noise privacy.Mechanism
 	// Noises is how many of these are in the sums at most, if more than one a release: where users
 	// add noise, say; else 0.
@@ -165,12 +167,40 @@ func (s Sums) mixture() (*mixture, error) {
 }
 
 // noises is how many there are in the sums.
-func (s Sums) noises() int { return max(s.Releases, s.Noises) }
+func (s Sums) noises() int {
+	n := s.Releases
+	if m, ok := s.Noise.(privacy.Aggregated); ok {
+		switch m.Trust {
+		case privacy.TrustTwoServer:
+			n = 2 * s.Releases
+		case privacy.TrustLocal:
+			n = s.N
+		default: // Users shares are a whole one
+			n = (s.N + m.Users - 1) / max(1, m.Users)
+		}
+	}
+	return max(n, s.Noises)
+}
+
+// whole is one whole noise of sums that were gathered, m itself if nothing is known of it.
+func whole(m privacy.Aggregated) privacy.Mechanism {
+	scale := float64(m.Num) / float64(m.Den)
+	switch m.Noise {
+	case privacy.NoiseGaussian: // a variance, of a share
+		return privacy.Gaussian{Sigma: math.Sqrt(scale*float64(m.Users)) / float64(m.G)}
+	case privacy.NoiseLaplace, privacy.NoisePolya:
+		return privacy.Laplace{Scale: scale / float64(m.G)}
+	}
+	return m
+}
 
 // noiseCost is the largest λ to mix, and log E e^{λZ} or more for the noise of a release.
 func noiseCost(noise privacy.Mechanism) (top float64, cost func(lambda float64) float64, err error) {
 	// What release.Real draws is at least 2^-16, and larger than promised by 2^-25 at most.
 	drawn := func(scale float64) float64 { return max(scale, 0x1p-16) + 0x1p-25 }
+	if m, ok := noise.(privacy.Aggregated); ok {
+		noise = whole(m)
+	}
 	d, ok := privacy.DrawsOf(noise)
 	scale := d.Scale
 	switch {

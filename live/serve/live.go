@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -100,30 +99,8 @@ type ArmInfo struct {
 // retracted, or are dropped without a report, it is an interval only if that does not go by the
 // reward: the sum has a reward that came before its decision was retracted, up to N in all, and N
 // has not.
-//
-// Of rewards that the service does not see it has all the noise that there can be: of two servers two
-// whole noises a release, of local trust one of each decision. What is beyond the reach of noise is
-// clipped, with probability 2^-64 for each whole noise.
 func (a ArmInfo) Sums() interval.Sums {
-	out := interval.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
-	m, ok := a.Noise.(privacy.Aggregated)
-	if !ok {
-		return out
-	}
-	switch m.Trust {
-	case privacy.TrustTwoServer:
-		out.Noises = 2 * a.Releases
-	case privacy.TrustLocal:
-		out.Noises = a.Released
-	default: // Users shares are a whole one
-		out.Noises = (a.Released + m.Users - 1) / m.Users
-	}
-	scale := float64(m.Num) / float64(m.Den)
-	out.Noise = privacy.Laplace{Scale: scale / float64(m.G)}
-	if m.Noise == privacy.NoiseGaussian { // a variance, of a share
-		out.Noise = privacy.Gaussian{Sigma: math.Sqrt(scale*float64(m.Users)) / float64(m.G)}
-	}
-	return out
+	return interval.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
 }
 
 // VerdictOf is the answer of an experiment with arms: of what was released, and so post-processing of it.

@@ -248,20 +248,26 @@ func TestHiddenIntervals(t *testing.T) {
 	begin(t, e, localShop)
 	decided(t, e, 40)
 	arm := until(t, e, c, released(40)).Arms[0]
-	lo, hi, err := arm.Sums().Interval(0.05)
-	if err != nil || lo > 0.25 || hi < 0.25 {
-		t.Errorf("the interval is %v to %v, %v", lo, hi, err)
-	}
-	s := arm.Sums()
-	scale, ok := s.Noise.(privacy.Laplace)
 	law, _ := mustFind(t, e, "shop").decl.Noise()
-	if want := float64(law.Num) / float64(law.Den) * release.ExactStep; !ok || scale.Scale != want || s.Noises != 20 {
-		t.Errorf("%+v, must be 20 noises of scale %v", s, want)
-	}
 	two := ArmInfo{Released: 20, Releases: 1, Sum: 5, Noise: privacy.Aggregated{Trust: privacy.TrustTwoServer,
 		Noise: privacy.NoiseGaussian, G: 1 << 20, Users: 1, Num: 1 << 44, Den: 1}}
-	if s := two.Sums(); s.Noises != 2 || s.Noise != (privacy.Gaussian{Sigma: 4}) {
-		t.Errorf("%+v, must be two noises of σ = 4", s)
+	for _, x := range []struct {
+		arm    ArmInfo
+		noise  privacy.Mechanism
+		noises int
+	}{
+		{arm, privacy.Laplace{Scale: float64(law.Num) / float64(law.Den) * release.ExactStep}, 20},
+		{two, privacy.Gaussian{Sigma: 4}, 2},
+	} {
+		s := x.arm.Sums()
+		lo, hi, err := s.Interval(0.05)
+		if err != nil || lo > 0.25 || hi < 0.25 {
+			t.Errorf("the interval is %v to %v, %v", lo, hi, err)
+		}
+		s.Noise, s.Noises = x.noise, x.noises
+		if l, h, err := s.Interval(0.05); err != nil || l != lo || h != hi {
+			t.Errorf("%+v: %v to %v, must be %v to %v of %d noises, %v", x.arm, lo, hi, l, h, x.noises, err)
+		}
 	}
 }
 
