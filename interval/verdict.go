@@ -158,6 +158,48 @@ func (t Table) Verdict(arms []NamedArm) Verdict {
 	return out
 }
 
+// Conclusive is the place of the arm that the verdict is conclusive of, −1 if it is not: Verdict's word,
+// and as a rule much sooner said where it is not.
+func (t Table) Conclusive(arms []NamedArm) int {
+	leader := -1
+	for i, a := range arms {
+		switch {
+		case a.N == 0:
+			return -1
+		case !a.Off && (leader < 0 || a.Sum/float64(a.N) > arms[leader].Sum/float64(arms[leader].N)):
+			leader = i
+		}
+	}
+	for i := range arms {
+		if leader < 0 || i != leader && !t.mayBeat(arms[leader].Sums, arms[i].Sums, leader, i) {
+			return -1
+		}
+	}
+	if t.Verdict(arms).Word != Conclusive {
+		return -1
+	}
+	return leader
+}
+
+// mayBeat is false only if lead says that the first arm is not better: where there is no difference,
+// the mixture of Effect, or the product of Difference at the mean of both, is not above its level.
+func (t Table) mayBeat(a, b Sums, of, than int) bool {
+	_, risk := t.risks()
+	k := float64(t.Arms)
+	if t.Joint != nil {
+		c, err := t.Joint.Plan.contest(a, b, t.Joint.share(of)/(t.Joint.share(of)+t.Joint.share(than)))
+		if err != nil {
+			return false
+		}
+		value, _ := c.value(a, b, 0)
+		return value > -math.Log(risk/k)
+	}
+	mean := min(1, max(0, (a.Sum+b.Sum)/float64(a.N+b.N)))
+	x, err := a.Against(mean)
+	y, err2 := b.Against(mean)
+	return err == nil && err2 == nil && x+y > -math.Log(risk/(k*(k-1)/2))
+}
+
 // lead is an interval for the mean of one arm less that of another, and whether the one is better.
 func (t Table) lead(arms []NamedArm, of, than int) (*[2]float64, bool) {
 	a, b := arms[of].Sums, arms[than].Sums

@@ -66,6 +66,43 @@ func TestVerdictWords(t *testing.T) {
 	}
 }
 
+// Conclusive is the word of Verdict, of joint batches and of others, near where the word changes too.
+func TestConclusiveIsTheVerdict(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	said := [2]int{}
+	for range 100 {
+		k := 2 + rng.IntN(3)
+		arms := make([]NamedArm, k)
+		table := Table{Arms: k, Hi: 1}
+		if rng.IntN(2) == 0 {
+			table.Joint = &Joint{Plan: Plan{Base: 0.12, Effect: 0.05}}
+		}
+		for i := range arms {
+			n := 1500 + rng.IntN(1500)
+			rate := 0.1 + 0.05*rng.Float64()
+			if i == 1 {
+				rate = 0.13 + 0.12*rng.Float64()
+			}
+			arms[i] = NamedArm{Name: fmt.Sprint(i), Off: rng.IntN(12) == 0, Sums: Sums{N: n, Sum: rate * float64(n),
+				Releases: 1 + rng.IntN(4), Noise: privacy.Laplace{Scale: 1}}}
+			if rng.IntN(20) == 0 {
+				arms[i].Sums = Sums{}
+			}
+			if table.Joint != nil {
+				table.Joint.Shares = append(table.Joint.Shares, 1/float64(k))
+			}
+		}
+		v, at := table.Verdict(arms), table.Conclusive(arms)
+		if (at >= 0) != (v.Word == Conclusive) || at >= 0 && arms[at].Name != v.Leader {
+			t.Errorf("arm %d of %+v: %s of %s", at, arms, v.Word, v.Leader)
+		}
+		said[min(1, at+1)]++
+	}
+	if said[0] < 20 || said[1] < 20 {
+		t.Errorf("conclusive in %d cases, and not in %d: there is little to find", said[1], said[0])
+	}
+}
+
 // What was earned against equal shares is inside of its interval whenever all leads are inside of theirs,
 // and is at an end of it if they are.
 func TestEarned(t *testing.T) {

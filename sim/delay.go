@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
@@ -31,10 +32,14 @@ type Delay struct {
 	// Tick, if above 0, has releases on public ticks, as package serve makes them: what is due is closed
 	// every so many rounds, one batch at a time, and handed to the policy at the next tick.
 	Tick int
+	// Every, if above 1, has what is due looked for every so many rounds only, which is faster, and where a
+	// release is late by less.
+	Every int
 	// Gathering, if it is on, has releases with the noise of rewards that nobody sees.
 	Gathering release.Gathering
-	// Released, if set, is told of each release: how many rounds had been played.
-	Released func(rounds int)
+	// Released, if set, is told of each release: how many rounds had been played, and all that was
+	// released of each arm so far, to be read only.
+	Released func(rounds int, sums []interval.Sums)
 }
 
 // RunDelayed plays one run with late rewards, by the code that plays live (play.Live): so only
@@ -49,11 +54,11 @@ func RunDelayed(ctx context.Context, cfg Config, d Delay, out *Result) error {
 	if cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil || cfg.Intervals != nil {
 		return errDelay
 	}
-	live, err := d.live(cfg.Policy, len(cfg.Instance.Arms), cfg.Lo, cfg.Hi, cfg.Noise)
+	live, tally, err := d.live(cfg.Policy, len(cfg.Instance.Arms), cfg.Lo, cfg.Hi, cfg.Noise)
 	if err != nil {
 		return err
 	}
-	r := delayedRun{Delay: d, live: live, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
+	r := delayedRun{Delay: d, live: live, tally: tally, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
 		curve:   newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
 		changes: cfg.Instance.Changes}
 	switch stopped, err := r.play(ctx); {
@@ -76,13 +81,13 @@ func IdentifyDelayed(ctx context.Context, cfg IdentifyConfig, d Delay, out *Iden
 	if cfg.Unclipped || cfg.Trust != nil || cfg.Ledger != nil || cfg.Intervals != nil {
 		return errDelay
 	}
-	live, err := d.live(cfg.Policy, len(cfg.Instance.Arms), cfg.Lo, cfg.Hi, cfg.Noise,
+	live, tally, err := d.live(cfg.Policy, len(cfg.Instance.Arms), cfg.Lo, cfg.Hi, cfg.Noise,
 		privacy.Covering(identify.Output))
 	if err != nil {
 		return err
 	}
 	var curveOut Result
-	r := delayedRun{Delay: d, live: live, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
+	r := delayedRun{Delay: d, live: live, tally: tally, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
 		curve: newCurve(cfg.Instance.Arms, cfg.Cap, nil, cfg.Trace, &curveOut)}
 	r.curve.last = cfg.Cap
 	stopped, err := r.play(ctx)
@@ -97,33 +102,65 @@ func IdentifyDelayed(ctx context.Context, cfg IdentifyConfig, d Delay, out *Iden
 var errDelay = errors.New("sim: late rewards are for clipped rewards, a server that is believed and " +
 	"a ledger of their own, and there are no intervals")
 
-// live is a policy's first batch, on a simulated curator.
+// live is a policy's first batch, on a simulated curator, and a tally of what is released.
 func (d Delay) live(p policy.Policy, arms int, lo, hi float64, s *noise.Fast,
-	ledger ...privacy.Option) (*play.Live, error) {
+	ledger ...privacy.Option) (*play.Live, *heard, error) {
 	if d.Window < 1 {
-		return nil, fmt.Errorf("sim: window is %d rounds, must be at least 1", d.Window)
+		return nil, nil, fmt.Errorf("sim: window is %d rounds, must be at least 1", d.Window)
 	}
 	if !(d.Floor >= 0 && d.Floor < 1) {
-		return nil, fmt.Errorf("sim: floor is %v, must be at least 0 and below 1", d.Floor)
+		return nil, nil, fmt.Errorf("sim: floor is %v, must be at least 0 and below 1", d.Floor)
 	}
 	if d.Floor > 0 && d.Coins == nil {
-		return nil, errors.New("sim: coins are missing, and there is a floor")
+		return nil, nil, errors.New("sim: coins are missing, and there is a floor")
 	}
-	return play.New(play.Config{
+	tally := &heard{sums: make([]interval.Sums, arms), gathering: d.Gathering, stated: p.Mechanism()}
+	live, err := play.New(play.Config{
 		Policy: p, Arms: arms, Lo: lo, Hi: hi, Default: d.Default, Window: int64(d.Window),
 		Take: d.Take, Ledger: ledger, Epoch: play.Epoch{1},
-		Curator: func(c release.Config) (release.Curator, error) {
+		Curator: func(c release.Config) (cur release.Curator, err error) {
 			if d.Gathering.On() {
-				return release.SimulatedGathered(c, d.Gathering, s)
+				cur, err = release.SimulatedGathered(c, d.Gathering, s)
+			} else {
+				cur, err = release.Simulated(c, s)
 			}
-			return release.Simulated(c, s)
+			if err != nil {
+				return nil, err
+			}
+			tally.StepCurator, _ = cur.(release.StepCurator)
+			return tally, nil
 		},
 	})
+	return live, tally, err
+}
+
+// A heard adds up all that its curator releases: of the batch that is out, and ahead of it.
+type heard struct {
+	release.StepCurator
+	sums      []interval.Sums
+	stated    privacy.Mechanism
+	gathering release.Gathering
+}
+
+// Release implements release.Curator.
+func (h *heard) Release(arms []int) (privacy.Released, error) {
+	out, err := h.StepCurator.Release(arms)
+	for i := range out.Len() {
+		s, m := &h.sums[arms[i]], h.stated
+		if h.gathering.On() {
+			if m, err = release.GatheredMechanism(h.stated, h.gathering, out.N(i)); err != nil {
+				return out, err
+			}
+		}
+		s.N, s.Sum, s.Releases, s.Noise = s.N+out.N(i), s.Sum+out.Sum(i), s.Releases+1, m
+	}
+	return out, err
 }
 
 type delayedRun struct {
 	Delay
 	live     *play.Live
+	tally    *heard
 	laws     []bandit.Law
 	rewards  []noise.Fast
 	curve    curve
@@ -179,7 +216,7 @@ func (r *delayedRun) step(now int) error {
 		}
 		return r.close(now)
 	}
-	for !r.live.Stopped() {
+	for !r.live.Stopped() && (r.Every <= 1 || now%r.Every == 0) {
 		if err := r.close(now); err != nil || r.pending == nil {
 			return err
 		}
@@ -203,7 +240,7 @@ func (r *delayedRun) close(now int) (err error) {
 	if len(r.pending.Taken) > 0 {
 		r.releases++
 		if r.Released != nil {
-			r.Released(now)
+			r.Released(now, r.tally.sums)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/testkit"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/noise"
 	live "github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
@@ -348,7 +349,10 @@ func TestFloor(t *testing.T) {
 		horizon, 0, nil)
 	coins := noise.Key{Seed: 1, Role: noise.RoleFloor}.Fast(1)[0]
 	var first []int
-	d := sim.Delay{Window: 1000, Floor: floor, Coins: &coins, Released: func(n int) { first = append(first, n) }}
+	var sums []interval.Sums
+	d := sim.Delay{Window: 1000, Floor: floor, Coins: &coins, Released: func(n int, all []interval.Sums) {
+		first, sums = append(first, n), all
+	}}
 	if err := sim.RunDelayed(context.Background(), cfg, d, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -360,6 +364,14 @@ func TestFloor(t *testing.T) {
 	}
 	if len(first) != out.Releases || len(first) == 0 || first[0] < 1000 || !slices.IsSorted(first) {
 		t.Errorf("%d releases were told, of %d: %v", len(first), out.Releases, first)
+	}
+	// of what the floor alone plays half is released at least, but for what waits for its window; the mean of
+	// some 10 000 rewards of 0.99 or 0.01 has a noise of 0.01 at most
+	for a, s := range sums {
+		if s.N < out.Plays[a]/2-1000 || s.N > out.Plays[a] || s.Releases < 3 || s.Noise != (privacy.Laplace{Scale: 0.1}) ||
+			math.Abs(s.Sum/float64(s.N)-[]float64{0.99, 0.01, 0.01, 0.01}[a]) > 0.01 {
+			t.Errorf("arm %d: of %d plays %+v was released", a+1, out.Plays[a], s)
+		}
 	}
 	for want, d := range map[string]sim.Delay{
 		"floor is 1":  {Window: 3, Floor: 1, Coins: &coins},
