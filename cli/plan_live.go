@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -36,7 +37,7 @@ type planLive struct {
 
 // planLiveTexts are help texts that are too long for their flags.
 var planLiveTexts = kong.Vars{
-	"planLive": "When will the leader of a live experiment be known, at which ε, and what will it cost?",
+	"planLive": "When will a live experiment have an answer, at which ε, and what will it cost?",
 	"planLiveTraffic": "How many decisions there will be that count: 10000/day, 400/hour, 7/minute or " +
 		"2/second, evenly over " +
 		"the day. A number alone is a day's.",
@@ -52,12 +53,16 @@ var planLiveTexts = kong.Vars{
 	"planLiveRho":  "The same in ρ, for experiments whose budget is.",
 	"planLiveDays": "How long it lasts; if not given from the declared start to the end, or 28 days.",
 	"planLiveRuns": "Simulated experiments at each budget; if not given 20 to 200, with contexts 4 to 20, by " +
-		"how long they are.",
+		"how long they are. Of 200 the median is within the 43 % and the 57 % quantile.",
 	"planLiveWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
 	"plan live": `Examples:
   sotto plan live shop.yaml --traffic 10000/day --gap 0.05
   sotto plan live shop.yaml --traffic 400/hour --arms 0.11,0.1 --epsilon 0.3,1,3 --days 14
   sotto plan live front.yaml --traffic 10000/day --gap 0.03 --best 0.08 --rho 0.1,1,10
+
+The answer is the page's verdict: when it says "conclusive" for the first time, in half
+and in 90 % of the runs. A policy that adapts is held against an A/B test of the same
+arms: what it saves in lost rewards, and how much later it knows.
 
 An experiment with contexts is simulated in generated worlds of its map, with its
 window and floor, and the answer says whether there is traffic enough for so many
@@ -122,7 +127,7 @@ func (c *planLive) Run(ctx context.Context, s streams) error {
 	case err != nil:
 		return stopped(err)
 	case c.JSON:
-		return printJSON(s, forecastOf(q.Traffic, f))
+		return printJSON(s, forecastOf(q, f))
 	}
 	return printForecast(s.out, q, f)
 }
@@ -160,12 +165,9 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 		words.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
 		words.Several(f.Runs, "run"))
 	w := report.NewColumns(out)
-	known := "leader known\t90 %\tnot known"
-	switch {
-	case f.Stops:
+	known := "conclusive\t90 %\tnot yet"
+	if f.Stops {
 		known = "answer\tmean\t90 %\tno answer\twrong"
-	case q.Live.Split():
-		known = "releases"
 	}
 	fmt.Fprintf(w, "budget\tfirst release\t%s\tlost rewards\tuniform\t× none\n", known)
 	line := func(name string, r plan.Row) {
@@ -174,20 +176,17 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 			times = fmt.Sprintf("%.2f", r.Regret/f.Plain.Regret)
 		}
 		fmt.Fprintf(w, "%s\t%s\t", name, span(r.FirstRelease))
-		switch {
-		case f.Stops:
+		if f.Stops {
 			mean := "–"
 			if r.Unknown == 0 {
 				mean = fmt.Sprintf("%.3g ± %.2g d", r.KnownMean, r.KnownSE)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t", span(r.KnownMedian), mean, span(r.Known90),
 				percent(r.Unknown, f.Runs), percent(r.Wrong, f.Runs))
-		case q.Live.Split():
-			fmt.Fprintf(w, "%.0f\t", r.Releases)
-		default:
-			fmt.Fprintf(w, "%s\t%s\t%s\t", span(r.KnownMedian), span(r.Known90), percent(r.Unknown, f.Runs))
+		} else {
+			fmt.Fprintf(w, "%s\t%s\t%s\t", after(q, r.KnownMedian), after(q, r.Known90), percent(r.Unknown, f.Runs))
 		}
-		fmt.Fprintf(w, "%.4g ± %.2g\t%.4g\t%s\n", r.Regret, r.RegretSE, r.Uniform, times)
+		fmt.Fprintf(w, "%s\t%.4g\t%s\n", lost(r), r.Uniform, times)
 	}
 	for i, r := range rows {
 		if i == len(f.Rows) && f.Central != nil {
@@ -206,7 +205,7 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 		printDates(out, q.Live, f)
 	}
 	if !f.Stops && !q.Live.Split() {
-		if err := printCourse(out, rows); err != nil {
+		if err := errors.Join(printAgainst(out, q, f), printCourse(out, rows)); err != nil {
 			return err
 		}
 	}
@@ -251,7 +250,7 @@ func printDates(out io.Writer, l decl.Experiment, f *plan.Forecast) {
 		}
 		return l.Start.Add(d).UTC().Format("2006-01-02 15:04")
 	}
-	what := "leader known"
+	what := "conclusive"
 	if f.Stops {
 		what = "answer"
 	}
@@ -259,13 +258,61 @@ func printDates(out io.Writer, l decl.Experiment, f *plan.Forecast) {
 		if r.Budget.String() != l.Budget.String() {
 			continue
 		}
-		known := fmt.Sprintf(", %s %s, in 90 %% of the runs %s", what, date(r.KnownMedian), date(r.Known90))
-		if l.Split() {
-			known = ""
-		}
-		fmt.Fprintf(out, "\nAt %s from the start on %s: first release %s%s (UTC).\n", budgetText(r.Budget.String()),
-			date(0), date(r.FirstRelease), known)
+		fmt.Fprintf(out, "\nAt %s from the start on %s: first release %s, %s in half of the runs %s, in 90 %% %s (UTC).\n",
+			budgetText(r.Budget.String()), date(0), date(r.FirstRelease), what, date(r.KnownMedian), date(r.Known90))
 	}
+}
+
+// visitors are the decisions that there are in a time.
+func visitors(q plan.Request, d time.Duration) float64 { return math.Round(q.Traffic * d.Hours() / 24) }
+
+// after is a time in decisions and days.
+func after(q plan.Request, d time.Duration) string {
+	if d < 0 {
+		return "–"
+	}
+	n, _ := strconv.ParseFloat(fmt.Sprintf("%.3g", visitors(q, d)), 64) // it is a number
+	return fmt.Sprintf("%s (%s)", words.Short(n), span(d))
+}
+
+func lost(r plan.Row) string {
+	if r.RegretSE == 0 {
+		return fmt.Sprintf("%.4g", r.Regret)
+	}
+	return fmt.Sprintf("%.4g ± %.2g", r.Regret, r.RegretSE)
+}
+
+// printAgainst holds a policy that adapts against an A/B test: what that costs in time to know, and saves.
+func printAgainst(out io.Writer, q plan.Request, f *plan.Forecast) error {
+	if f.Plain.Split == nil {
+		return nil
+	}
+	fmt.Fprintln(out, "\nAgainst an A/B test of the same arms: policy split, even shares, planned for this difference")
+	w := report.NewColumns(out)
+	fmt.Fprintf(w, "budget\tconclusive\tA/B test\t90 %%\tA/B test\tlost rewards\tA/B test\tuntil it knows\n")
+	said := ""
+	for _, r := range append(append([]plan.Row{}, f.Rows...), f.Plain) {
+		test := r.Split
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.4g\n", budgetText(r.Budget.String()), after(q, r.KnownMedian),
+			after(q, test.KnownMedian), after(q, r.Known90), after(q, test.Known90), lost(r), lost(*test), test.Until)
+		if r.Budget.String() != q.Live.Budget.String() {
+			continue
+		}
+		knows := fmt.Sprintf("Half of its runs are not conclusive by then, and half of the A/B test's are after %s",
+			span(test.KnownMedian))
+		if r.KnownMedian >= 0 && test.KnownMedian > 0 {
+			knows = fmt.Sprintf("Half of its runs are conclusive after %s, %.2g times as long as the A/B test's",
+				span(r.KnownMedian), float64(r.KnownMedian)/float64(test.KnownMedian))
+		}
+		said = fmt.Sprintf("At %s %s loses %.4g rewards in %s. %s.\nThe A/B test loses %.4g, or %.4g if everybody is given its "+
+			"answer as soon as it is conclusive.\n", budgetText(r.Budget.String()), f.Policy, r.Regret, span(f.Period), knows,
+			test.Regret, test.Until)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(out, said)
+	return err
 }
 
 func percent(n, of int) string { return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of)) }
@@ -297,24 +344,30 @@ func printCourse(out io.Writer, rows []plan.Row) error {
 }
 
 func notesOfForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
-	what := fmt.Sprintf("leader known: the best arm has from then on %.0f %% of the decisions "+
-		"that the floor leaves "+
-		"free; median and 90 %% of the runs", 100*plan.KnownShare)
-	switch {
-	case f.Stops:
-		what = "answer: when the rule has stopped; median, mean ± standard error and 90 % of the runs"
-	case q.Live.Split():
-		what = "releases: joint batches of all arms, on average. An A/B test keeps its shares: no arm takes over"
+	what := fmt.Sprintf("conclusive: decisions, and time, until the page's verdict says so for the first time, in half and "+
+		"in 90 %% of the runs; not yet, –: not in %s decisions", words.Short(float64(f.Plain.Searched)))
+	wrong := f.Plain.Wrong
+	for _, r := range f.Rows {
+		wrong = max(wrong, r.Wrong)
 	}
-	if _, err := fmt.Fprintf(out, "\n%s; –: not in %s.\n", what, span(f.Period)); err != nil {
-		return err
+	if f.Stops {
+		what = "answer: when the rule has stopped; median, mean ± standard error and 90 % of the runs; –: not in " +
+			span(f.Period)
+	} else if wrong > 0 {
+		what += fmt.Sprintf(". Of the wrong arm in %d of %d runs of a row at most", wrong, f.Runs)
 	}
-	_, err := fmt.Fprintln(out, "lost rewards: mean ± standard error of what decisions for other "+
-		"arms than the best "+
-		"one lose, beside that of as many uniform decisions; none: the same policy without noise.\n"+
+	for _, text := range f.Advice {
+		if _, err := fmt.Fprintf(out, "\nNote: %s.\n", text); err != nil {
+			return err
+		}
+	}
+	if len(q.Live.Metrics) > 0 {
+		what += ". All is of the reward, whose budget is its own: metrics have theirs beside it"
+	}
+	_, err := fmt.Fprintf(out, "\n%s.\nlost rewards: mean ± standard error of what decisions for other arms than the best "+
+		"one lose in %s, beside that of as many uniform decisions; none: the same policy without noise.\n"+
 		"Simulated by the code that plays live, with its window and floor; every reward comes in "+
-		"its window, and "+
-		"varies as much as its range allows.")
+		"its window, and varies as much as its range allows.\n", what, span(f.Period))
 	return err
 }
 
@@ -333,16 +386,23 @@ type forecastJSON struct {
 	Central        *liveRowJSON  `json:"trust_central,omitempty"` // where rewards are not seen
 	FirstParam     string        `json:"first_batch_parameter,omitempty"`
 	Firsts         []liveRowJSON `json:"first_batches,omitempty"`
+	Planned        *liveRowJSON  `json:"with_effect_and_rate,omitempty"`
+	Floor          float64       `json:"floor_that_would_do,omitempty"` // with which the row is
+	Floored        *liveRowJSON  `json:"with_that_floor,omitempty"`
+	Advice         []string      `json:"advice,omitempty"`
 }
 
 type liveRowJSON struct {
 	Budget       string          `json:"budget"`
 	First        int             `json:"first_batch,omitempty"` // not there: as declared
 	FirstRelease any             `json:"first_release"`
-	KnownMedian  any             `json:"known_median"`
+	KnownMedian  any             `json:"known_median"` // when the verdict is conclusive, or a rule has stopped
 	Known90      any             `json:"known_q90"`
 	KnownMean    any             `json:"known_mean"`
 	KnownSE      any             `json:"known_standard_error"`
+	Decisions    any             `json:"known_median_decisions"`
+	Decisions90  any             `json:"known_q90_decisions"`
+	Searched     int             `json:"decisions_searched"`
 	Unknown      int             `json:"not_known"`
 	Wrong        int             `json:"wrong"`
 	Regret       float64         `json:"lost_rewards"`
@@ -350,6 +410,8 @@ type liveRowJSON struct {
 	Uniform      float64         `json:"lost_by_uniform"`
 	Releases     float64         `json:"releases"`
 	Course       []livePointJSON `json:"course,omitempty"`
+	Until        float64         `json:"lost_rewards_until_known,omitempty"` // of an A/B test
+	Split        *liveRowJSON    `json:"ab_test,omitempty"`                  // of the same arms, beside a policy that adapts
 }
 
 type livePointJSON struct {
@@ -374,29 +436,43 @@ func numberOf(x float64) any {
 	return x
 }
 
-func forecastOf(traffic float64, f *plan.Forecast) forecastJSON {
-	row := func(r plan.Row) liveRowJSON {
+func forecastOf(q plan.Request, f *plan.Forecast) forecastJSON {
+	decisions := func(d time.Duration) any {
+		if d < 0 {
+			return nil
+		}
+		return visitors(q, d)
+	}
+	var row func(r plan.Row) liveRowJSON
+	maybe := func(r *plan.Row) *liveRowJSON {
+		if r == nil {
+			return nil
+		}
+		out := row(*r)
+		return &out
+	}
+	row = func(r plan.Row) liveRowJSON {
 		out := liveRowJSON{r.Budget.String(), r.First, dayOf(r.FirstRelease), dayOf(r.KnownMedian),
-			dayOf(r.Known90),
-			numberOf(r.KnownMean), numberOf(r.KnownSE), r.Unknown, r.Wrong, r.Regret, r.RegretSE, r.Uniform,
-			r.Releases, nil}
+			dayOf(r.Known90), numberOf(r.KnownMean), numberOf(r.KnownSE), decisions(r.KnownMedian),
+			decisions(r.Known90), r.Searched, r.Unknown, r.Wrong, r.Regret, r.RegretSE, r.Uniform, r.Releases, nil,
+			r.Until, maybe(r.Split)}
 		for _, p := range r.Course {
 			out.Course = append(out.Course, livePointJSON{p.After.Hours() / 24, p.Share, p.Regret})
 		}
 		return out
 	}
-	out := forecastJSON{Arms: f.Arms, Policy: f.Policy, Stops: f.Stops, Traffic: traffic,
+	out := forecastJSON{Arms: f.Arms, Policy: f.Policy, Stops: f.Stops, Traffic: q.Traffic,
 		Days: f.Period.Hours() / 24, Decisions: f.Rounds, Window: f.Window, Runs: f.Runs,
-		WithoutPrivacy: row(f.Plain), FirstParam: f.FirstParam}
+		WithoutPrivacy: row(f.Plain), FirstParam: f.FirstParam, Central: maybe(f.Central),
+		Planned: maybe(f.Planned), Floored: maybe(f.Floored), Advice: f.Advice}
+	if f.Floored != nil {
+		out.Floor = f.Floor
+	}
 	for _, r := range f.Rows {
 		out.Rows = append(out.Rows, row(r))
 	}
 	for _, r := range f.Firsts {
 		out.Firsts = append(out.Firsts, row(r))
-	}
-	if f.Central != nil {
-		central := row(*f.Central)
-		out.Central = &central
 	}
 	return out
 }

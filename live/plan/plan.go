@@ -1,8 +1,8 @@
 // Package plan says what a live experiment will do before it starts: fill in a [Request], then call
 // [Request.Run] for arms or [Request.RunContextual] for contexts.
 //
-// It simulates the experiment by the code that will play it, at several budgets: when its leader will
-// be known, how many rewards are lost until then, and what privacy costs of that.
+// It simulates the experiment by the code that will play it, at several budgets: when its page will
+// have an answer, how traffic moves until then, how many rewards are lost, and what privacy costs of that.
 package plan
 
 import (
@@ -18,8 +18,11 @@ import (
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
@@ -27,7 +30,7 @@ import (
 	"github.com/sotto-dp/sotto/sim"
 )
 
-// A Request asks, before a live experiment starts, when its leader will be known and what that
+// A Request asks, before a live experiment starts, when it will have an answer and what that
 // costs: it is simulated at some budgets by the code that will play it live, with its window, its
 // floor and decisions that come evenly over the day. Every reward comes in its window: what does
 // not counts the default, so a mean is one with that counted.
@@ -63,21 +66,29 @@ type Row struct {
 	First  int            // rounds of an arm's first batch, if that was varied; 0: as declared
 	// FirstRelease is when the first release is made: a median over runs, −1 if it is not.
 	FirstRelease time.Duration
-	// Known is when the leader is known: a rule that looks for the best arm has stopped; of other
-	// policies, the best arm has from then on at least KnownShare of the decisions that the floor
-	// leaves free. Median and 90 % quantile over runs, −1 where it is not in the time that is
-	// simulated; and mean with its standard error, NaN unless it is known in all runs.
+	// Known is when the answer is known: a rule that looks for the best arm has stopped; of other
+	// policies, the page's verdict is conclusive for the first time (interval.Table.Verdict). Median and
+	// 90 % quantile over runs, −1 where it is not after Searched decisions; and mean with its standard error,
+	// NaN unless it is known in all runs.
 	KnownMedian, Known90 time.Duration
 	KnownMean, KnownSE   float64 // days
 	Unknown              int     // runs in which it is not known
-	Wrong                int     // runs of a rule that stopped at another arm
+	Wrong                int     // runs with another answer than the best arm, or of arms of which none is best
+	// Searched is how many decisions were simulated for that: the period's; of an A/B test, whose batches
+	// are drawn by counts, a hundred times as many.
+	Searched int
 	// Regret is what is lost to decisions for other arms than the best one, in rewards, until a
 	// rule has stopped or the time is over.
 	Regret, RegretSE float64
 	// Uniform is what a uniform choice would lose with as many decisions.
-	Uniform  float64
-	Releases float64     // mean
-	Course   []LivePoint // of policies that do not stop
+	Uniform float64
+	// Until is what an A/B test loses in the period if everybody is given its answer as soon as there is one.
+	Until    float64
+	Releases float64     // in the period, mean
+	Course   []LivePoint // of policies that adapt and do not stop
+	// Split is an A/B test of the same arms at the same budget, beside a policy that adapts and does not
+	// stop: even shares, planned for the difference of the two best arms. nil where there is none.
+	Split *Row
 }
 
 // A LivePoint is where an experiment is after some time, in the mean over runs.
@@ -86,9 +97,6 @@ type LivePoint struct {
 	Share  float64 // of the decisions since the point before that the best arm had
 	Regret float64 // so far
 }
-
-// KnownShare is the share of decisions from which on a leader counts as known.
-const KnownShare = 0.95
 
 // A Forecast answers a Request.
 type Forecast struct {
@@ -109,6 +117,14 @@ type Forecast struct {
 	// the declared one, and those that fill a quarter and all of a window. FirstParam is its name.
 	Firsts     []Row
 	FirstParam string
+	// Planned is at the declared budget of an A/B test without an effect or a rate, with those of the means that
+	// are asked about; nil of others.
+	Planned *Row
+	// Floored is at the declared budget with the least Floor of floors() with which half of the runs have
+	// an answer in the period, if with the declared one fewer have; nil if none has, or none is looked for.
+	Floored *Row
+	Floor   float64
+	Advice  []string
 }
 
 // ErrPlan is matched by every error in a Request that is not one of its experiment.
@@ -117,14 +133,23 @@ var ErrPlan = errors.New("cannot plan")
 // mostLiveRounds bounds the decisions of a simulated experiment.
 const mostLiveRounds = 1_000_000_000
 
-// enoughRounds is how many decisions are simulated in all, if that is enough for 20 runs a row.
-const enoughRounds = 150_000_000
+// enoughRounds is how many decisions are simulated in all, if that is enough for 20 runs a row: for some
+// ten seconds.
+const enoughRounds = 40_000_000
+
+// perWindow is how often in a window what is due is looked for at least: a release is late by less than
+// half a percent of a window.
+const perWindow = 200
+
+// mostLater is how many times longer than the period an A/B test is simulated for its answer.
+const mostLater = 100
 
 // armsPlan is a Request that has been checked.
 type armsPlan struct {
 	Request
 	out    Forecast
 	worlds []bandit.Instance // the arms in another order
+	winner int               // the place of the best arm in the first world; −1: there is none
 	key    string            // of streams
 	ends   []int             // of the slices that the course is told in
 }
@@ -159,12 +184,21 @@ func (q Request) Run(ctx context.Context) (*Forecast, error) {
 		}
 	}
 	if p.Runs == 0 {
-		p.Runs = keyed.Count(min(200, max(20, enoughRounds/len(asks)/p.out.Rounds)))
+		p.Runs = 200
+		if !p.Live.Split() {
+			p.Runs = keyed.Count(min(200, max(20, enoughRounds/len(asks)/p.out.Rounds)))
+		}
 	}
+	split := p.against()
 	p.out.Runs = int(p.Runs)
 	declared := -1
 	for i, a := range asks {
 		row, err := p.row(ctx, a)
+		if err == nil && split != nil && !p.Live.Split() && a.first == 0 && a.gathering == p.Live.Gathering() {
+			var beside Row
+			beside, err = split.row(ctx, liveAsk{budget: a.budget, gathering: split.Live.Gathering()})
+			row.Split = &beside
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +222,92 @@ func (q Request) Run(ctx context.Context) (*Forecast, error) {
 			p.Progress(row)
 		}
 	}
-	return &p.out, nil
+	if split != nil && p.Live.Split() {
+		row, err := split.row(ctx, liveAsk{budget: p.Live.Budget, gathering: p.Live.Gathering()})
+		if err != nil {
+			return nil, err
+		}
+		p.out.Planned = &row
+		if was := p.out.Rows[declared].KnownMedian; row.KnownMedian >= 0 && (was < 0 || row.KnownMedian < was) {
+			p.say("with effect: %.4g and rate: %.4g in the declaration half of the runs are conclusive after %s", split.Live.Effect,
+				split.Live.Rate, p.visitors(row.KnownMedian))
+		}
+	}
+	return &p.out, p.floors(ctx, p.out.Rows[declared])
+}
+
+// say adds to the advice.
+func (p *armsPlan) say(format string, args ...any) {
+	p.out.Advice = append(p.out.Advice, fmt.Sprintf(format, args...))
+}
+
+// against is an A/B test of the same arms, planned for the means that are asked about; nil if there is none
+// to hold the policy against: of a rule that stops, of an A/B test that is planned itself, where no arm is
+// best, and where the declaration has what no A/B test has.
+func (p *armsPlan) against() *armsPlan {
+	planned := p.Live.Split() && p.Live.Effect != 0 && p.Live.Rate != 0
+	if p.out.Stops || planned || p.winner < 0 {
+		return nil
+	}
+	lo, hi := p.Live.Range()
+	next, sum := math.Inf(1), 0.0
+	for a, law := range p.worlds[0].Arms {
+		if sum += law.Mean(); a != p.winner {
+			next = min(next, p.worlds[0].Arms[p.winner].Mean()-law.Mean())
+		}
+	}
+	out := armsPlan{Request: p.Request, out: p.out, worlds: p.worlds[:1], winner: p.winner, key: p.key}
+	l := &out.Live
+	l.Policy = decl.Policy{Policy: decl.SplitPolicy}
+	l.Floor, l.Horizon = 0, 0
+	if l.Effect == 0 {
+		l.Effect = next
+	}
+	if rate := sum / float64(len(l.Arms)); l.Rate == 0 && rate > lo && rate < hi {
+		l.Rate = rate
+	}
+	if l.Check() != nil {
+		return nil
+	}
+	return &out
+}
+
+// floors looks for a floor with which half of the runs have an answer in the period, if fewer have.
+func (p *armsPlan) floors(ctx context.Context, declared Row) error {
+	switch {
+	case p.winner < 0:
+		p.say("no arm is best, so that no answer is right: a verdict names one in 5 %% of the experiments at most")
+		return nil
+	case p.out.Stops || p.Live.Split() || declared.KnownMedian >= 0:
+		return nil
+	}
+	p.out.Floor = p.Live.Floor
+	q := *p
+	for _, floor := range []float64{0.05, 0.1, 0.2, 0.4} {
+		q.Live.Floor = floor
+		if floor <= p.Live.Floor || q.Live.Check() != nil {
+			continue
+		}
+		row, err := q.row(ctx, liveAsk{budget: p.Live.Budget, gathering: p.Live.Gathering()})
+		if err != nil {
+			return err
+		}
+		p.out.Floor = floor
+		if row.KnownMedian >= 0 {
+			p.out.Floored = &row
+			p.say("with floor: %v instead of %v half of the runs are conclusive after %s", floor, p.Live.Floor,
+				p.visitors(row.KnownMedian))
+			return nil
+		}
+	}
+	p.say("fewer than half of the runs are conclusive in %d decisions, with a floor of up to %v: plan more days, or "+
+		"take an A/B test (policy: split)", p.out.Rounds, p.out.Floor)
+	return nil
+}
+
+// visitors is how many decisions there are in a time, in words.
+func (p *armsPlan) visitors(d time.Duration) string {
+	return words.Short(math.Round(p.Traffic*d.Hours()/24)) + " decisions"
 }
 
 // A liveAsk is what a row is about: a budget, the first batch (0: as declared), and how sums are
@@ -242,9 +361,7 @@ func (p *armsPlan) check() error {
 		return fail("%v decisions a day for %v days is %d decisions, must be at least two an arm", p.Traffic,
 			p.Days, out.Rounds)
 	}
-	// in a slice the floor's coins stay within 6 standard deviations of what KnownShare leaves
-	least := 50 + int(36*l.Floor/math.Pow((1-KnownShare)*(1-l.Floor), 2))
-	slices := min(200, max(1, out.Rounds/least))
+	slices := min(200, max(1, out.Rounds/50))
 	for i := range slices {
 		p.ends = append(p.ends, int(float64(out.Rounds)*float64(i+1)/float64(slices)))
 	}
@@ -293,13 +410,21 @@ func (p *armsPlan) arms(fail func(string, ...any) error) error {
 		}
 		laws[i] = law
 	}
-	for i := range min(n, mostOrders) {
-		at := i * n / min(n, mostOrders)
+	orders := min(n, mostOrders)
+	if p.Live.Split() { // shares are of named arms
+		orders = 1
+	}
+	for i := range orders {
+		at := i * n / orders
 		world, err := bandit.NewInstance(slices.Concat(laws[at:], laws[:at])...)
 		if err != nil {
 			return fail("%w", err)
 		}
 		p.worlds = append(p.worlds, world)
+	}
+	p.winner = slices.Index(means, slices.Max(means))
+	if slices.Contains(means[p.winner+1:], means[p.winner]) {
+		p.winner = -1
 	}
 	p.key = fmt.Sprintf("live %v range=[%s,%s]", bandit.Fixed(p.worlds[0]), keyed.Number(lo), keyed.Number(hi))
 	return nil
@@ -411,7 +536,7 @@ type liveRun struct {
 	first, known  int // decisions before; −1: never
 	decisions     int
 	wrong         bool
-	regret        float64
+	regret, until float64
 	releases      int
 	best, regrets []float64 // at the ends of slices
 }
@@ -428,8 +553,8 @@ func (p *armsPlan) row(ctx context.Context, a liveAsk) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	row := Row{Budget: a.budget, First: a.first}
-	var firsts, knowns, all, regrets, decisions, releases []float64
+	row := Row{Budget: a.budget, First: a.first, Searched: p.searched()}
+	var firsts, knowns, all, regrets, untils, decisions, releases []float64
 	for _, r := range runs {
 		never := func(n int) float64 {
 			if n < 0 {
@@ -439,7 +564,7 @@ func (p *armsPlan) row(ctx context.Context, a liveAsk) (Row, error) {
 		}
 		firsts, knowns = append(firsts, never(r.first)), append(knowns, never(r.known))
 		all, releases = append(all, float64(r.known)/p.Traffic), append(releases, float64(r.releases))
-		regrets = append(regrets, r.regret)
+		regrets, untils = append(regrets, r.regret), append(untils, r.until)
 		decisions = append(decisions, float64(r.decisions))
 		if r.known < 0 {
 			row.Unknown++
@@ -456,11 +581,14 @@ func (p *armsPlan) row(ctx context.Context, a liveAsk) (Row, error) {
 		row.KnownMean, _, row.KnownSE = stats.Mean(all)
 	}
 	row.Regret, _, row.RegretSE = stats.Mean(regrets)
+	if p.Live.Split() {
+		row.Until, _, _ = stats.Mean(untils)
+	}
 	gap, _, _ := stats.Mean(p.worlds[0].Gaps())
 	most, _, _ := stats.Mean(decisions)
 	row.Uniform = gap * most
 	row.Releases, _, _ = stats.Mean(releases)
-	if !p.out.Stops {
+	if !p.out.Stops && !p.Live.Split() {
 		row.Course = p.course(runs)
 	}
 	return row, nil
@@ -509,21 +637,56 @@ func (p *armsPlan) one(ctx context.Context, a liveAsk, run int) (liveRun, error)
 	}
 	out := liveRun{first: -1, known: -1}
 	lo, hi := p.Live.Range()
-	delay := sim.Delay{Window: p.out.Window, Default: p.Live.Default, Floor: p.Live.Floor, Coins: &floor[0],
-		Gathering: a.gathering,
-		Released: func(rounds int) {
-			if out.first < 0 {
-				out.first = rounds
-			}
-		}}
 	gaps := world.Gaps()
+	table, arms := p.Live.Table(), make([]interval.NamedArm, len(gaps))
+	look := func(rounds int, sums []interval.Sums) {
+		if out.first < 0 {
+			out.first = rounds
+		}
+		if rounds <= p.out.Rounds {
+			out.releases++
+		}
+		if p.out.Stops || out.known >= 0 {
+			return
+		}
+		for i := range arms {
+			arms[i].Sums = sums[i]
+		}
+		if leader := table.Conclusive(arms); leader >= 0 {
+			out.known, out.wrong = rounds, gaps[leader] > 0 || p.winner < 0
+			out.until = gaps[leader] * float64(max(0, p.out.Rounds-rounds))
+		}
+	}
+	delay := sim.Delay{Window: p.out.Window, Default: p.Live.Default, Floor: p.Live.Floor, Coins: &floor[0],
+		Gathering: a.gathering, Every: p.out.Window / perWindow, Released: look}
+	if p.out.Stops { // each round counts
+		delay.Every = 0
+	}
+	if joint, ok := pol.(play.Joint); ok {
+		delay.Released = nil
+		err := sim.RunJoint(ctx, sim.Config{Policy: pol, Instance: world, Horizon: p.searched(), Lo: lo, Hi: hi,
+			Rewards: rewards, Noise: &streams[0]}, delay, func(rounds int, sums []interval.Sums) bool {
+			look(rounds, sums)
+			return rounds < p.out.Rounds || out.known < 0
+		})
+		out.decisions = p.out.Rounds
+		asks := out.decisions
+		if out.known >= 0 {
+			asks = min(asks, out.known)
+		}
+		for a, q := range joint.Shares() {
+			out.regret += float64(q * gaps[a] * float64(out.decisions))
+			out.until += float64(q * gaps[a] * float64(asks))
+		}
+		return out, err
+	}
 	if rule, ok := pol.(identify.Identifier); ok && p.out.Stops {
 		var r sim.IdentifyResult
 		if err := sim.IdentifyDelayed(ctx, sim.IdentifyConfig{Policy: rule, Instance: world, Cap: p.out.Rounds,
 			Lo: lo, Hi: hi, Rewards: rewards, Noise: &streams[0]}, delay, &r); err != nil {
 			return out, err
 		}
-		if out.decisions, out.releases = r.Tau, r.Releases; r.Answer >= 0 {
+		if out.decisions = r.Tau; r.Answer >= 0 {
 			out.known, out.wrong = r.Tau, gaps[r.Answer] > 0
 		}
 		for a, n := range r.Plays {
@@ -538,38 +701,16 @@ func (p *armsPlan) one(ctx context.Context, a liveAsk, run int) (liveRun, error)
 		return out, err
 	}
 	out.best, out.regrets = r.PlaysBest, r.Regret
-	out.decisions, out.releases, out.regret = p.out.Rounds, r.Releases, r.Regret[len(r.Regret)-1]
-	if out.known = p.settled(r.PlaysBest, gaps); out.known >= 0 && out.first >= 0 {
-		out.known = max(out.known, out.first) // before it, nothing is known
-	}
+	out.decisions, out.regret = p.out.Rounds, r.Regret[len(r.Regret)-1]
 	return out, nil
 }
 
-// settled is after how many decisions the best arm has KnownShare of those that the floor leaves
-// free, in every slice that follows; −1 if it has not in the last.
-func (p *armsPlan) settled(best, gaps []float64) int {
-	winners := 0
-	for _, g := range gaps {
-		if g == 0 {
-			winners++
-		}
+// searched is Row.Searched.
+func (p *armsPlan) searched() int {
+	if !p.Live.Split() {
+		return p.out.Rounds
 	}
-	floor := p.Live.Floor
-	want := (1-floor)*KnownShare + floor*float64(winners)/float64(len(gaps))
-	for i := len(p.ends) - 1; i >= 0; i-- {
-		n, from := best[i], 0
-		if i > 0 {
-			n, from = n-best[i-1], p.ends[i-1]
-		}
-		if n >= want*float64(p.ends[i]-from) {
-			continue
-		}
-		if i == len(p.ends)-1 {
-			return -1
-		}
-		return p.ends[i]
-	}
-	return 0
+	return min(mostLiveRounds, mostLater*p.out.Rounds)
 }
 
 // mostOrders bounds the orders of arms that runs go through.
