@@ -200,6 +200,50 @@ func lies(seals bool) teller {
 	}
 }
 
+// What goes wrong with a cap on windows of time.
+const (
+	capForgets = "what has ended is forgotten"
+	capSlides  = "a window begins with an experiment, and not with its release"
+)
+
+// years is an operator who would start an experiment in each week, under a cap on windows of 52 weeks that allows
+// one. It makes one release, sooner or later as the release before it suggests, and ends. The attacker has what
+// was released in the window that begins with the first.
+func years(limit privacy.Pure, broken string) teller {
+	const length = 52
+	m := privacy.Laplace{Scale: 1 / limit.Epsilon}
+	return func(y float64, src *noise.Fast) (score float64, err error) {
+		w, err := privacy.NewWindows(limit, length)
+		if err != nil {
+			return 0, err
+		}
+		var charges []privacy.Charge
+		lasts, end := int64(8), int64(2*length)
+		for week := int64(0); week+lasts <= end; week++ {
+			next := privacy.Charge{Loss: m.Loss(), From: week, Last: privacy.Never}
+			if err := w.Allow(charges, next); err != nil {
+				if refused(err) != nil {
+					return 0, err
+				}
+				continue
+			}
+			week += lasts
+			sum := coarse(y + src.Laplace(m.Scale))
+			score += laplace(sum, 1, m.Scale)
+			if end, lasts = min(end, week+length), 3; sum > 0.5 {
+				lasts = 5
+			}
+			if next.Last = week; broken == capSlides {
+				next.Last = next.From
+			}
+			if broken != capForgets {
+				charges = append(charges, next)
+			}
+		}
+		return score, nil
+	}
+}
+
 // shares is the audit of two users, in two goroutines, who send what one release.Randomizer makes
 // of their rewards. The attacker is the second of them: he knows that his reward is 0, and so his
 // noise. Repeats has both get the same noise, as a source that two read at a time has it.
@@ -289,6 +333,15 @@ func selfLedgers() ([]selfItem, error) {
 			}
 			all = append(all, item)
 		}
+	}
+	yearly := privacy.Pure{Epsilon: 2}
+	for _, broken := range []string{"", capForgets, capSlides} {
+		name := "cap on a year"
+		if broken != "" {
+			name += ", " + broken
+		}
+		all = append(all, ofDirect(told(name, privacy.LossOf(yearly), "one reward, in all experiments",
+			func() teller { return years(yearly, broken) }), 0, broken != "", 2))
 	}
 	m, err := privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustLocal,
 		Noise: privacy.NoiseLaplace, Epsilon: 1, S: 1, Users: 64, Invited: 64, P: 1e-6})

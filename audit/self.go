@@ -281,7 +281,7 @@ func selfItems(known catalog.Catalog) ([]selfItem, error) {
 	for _, part := range []func() ([]selfItem, error){selfMechanisms, selfDistributed,
 		selfLedgers,
 		func() ([]selfItem, error) { return selfPolicies(known.For(catalog.BanditArms)) },
-		selfIdentify, selfTranscripts,
+		selfIdentify, selfTranscripts, selfPlays,
 		selfLinear, selfRealLinear, selfKept} {
 		items, err := part()
 		if err != nil {

@@ -32,7 +32,12 @@ func TestSelfAudit(t *testing.T) {
 		"ledger, restarted, the journal's cap is dropped",
 		"ledger, replayed, the release is made again",
 		"ledger, a lie about N, every sum is sealed",
+		"cap on a year, what has ended is forgotten",
+		"cap on a year, a window begins with an experiment, and not with its release",
 		"randomizer, shared by goroutines", "randomizer, shared by goroutines, noise repeated",
+		"play, what is ahead, drawn again when the policy asks",
+		"play, the last release, what was ahead is in it too",
+		"play, joint batches", "play, joint batches, noise shared across arms",
 		"adap-klucb", "adap-klucb, plays only", "adap-klucb, noise shared across arms",
 		"adap-klucb, rewards counted in two releases",
 		"adac-ucb, no clipping, plays only", "identify adap-tt-star, half the scale", "adac-gope",
@@ -45,7 +50,8 @@ func TestSelfAudit(t *testing.T) {
 			"adap-klucb, plays only", "adac-oful, half the scale"}
 	}
 	if testkit.Full() { // what is claimed of ledgers takes the longest; their twins are found always
-		picked = append(picked, "ledger, restarted", "ledger, replayed", "ledger, a lie about N")
+		picked = append(picked, "ledger, restarted", "ledger, replayed", "ledger, a lie about N", "cap on a year",
+			"play, what is ahead", "play, the last release")
 	}
 	left := map[string]bool{}
 	for _, n := range picked {
