@@ -311,6 +311,20 @@ func Faults() []Fault {
 	}`,
 		Needs: "units of at least two assignments, which come again after each window, more often",
 	}, {
+		// A person with many devices counts with each of them.
+		Name: "persons not counted", File: "live/serve/person.go",
+		Was:   `epoch: x.at, used: x.units[t].used + 1})`,
+		Is:    `epoch: x.at, used: x.units[t].used + map[bool]uint32{false: 1}[PLANTED]})`,
+		Needs: "unit.per_person; a person with more units than that, and releases of all",
+	}, {
+		// What was archived costs nobody anything any more.
+		Name: "an account that forgets", File: "live/serve/account.go",
+		Was: `if ok {
+			all = append(all, s)`,
+		Is: `if ok && !(PLANTED && state == Archived) {
+			all = append(all, s)`,
+		Needs: "a cap; releases, a stop, an archive, and within the window another start that releases",
+	}, {
 		// After a backup was restored the same rewards are released again, in other lines, with other noise.
 		Name: "an old backup goes on", File: "live/serve/writer.go",
 		Was: `case older:

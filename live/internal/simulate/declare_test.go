@@ -138,12 +138,15 @@ func (d declarer) arms() string {
 		policy += fmt.Sprintf(", first: %d", first)
 	}
 	budget := pick(d.Rand, "{epsilon: 1}", "{epsilon: 50}", "{rho: 1}", "{rho: 40}")
+	if d.kind == "capped" {
+		budget = pick(d.Rand, "{epsilon: 1}", "{epsilon: 0.6}", "{epsilon: 2}")
+	}
 	of := "budget: {epsilon: 0.5}"
 	if strings.Contains(budget, "rho") {
 		of = "budget: {rho: 0.5}"
 	}
 	metrics := ""
-	if n := d.IntN(3); d.kind == "metrics" || (d.kind == "arms" || d.kind == "split") && d.IntN(4) == 0 {
+	if n := d.IntN(3); d.kind == "metrics" || (d.kind == "arms" || d.kind == "split" || d.kind == "capped") && d.IntN(4) == 0 {
 		metrics = fmt.Sprintf("metrics: [{name: basket, range: [0, 200], default: 50, %s}", of)
 		if n > 0 {
 			metrics += fmt.Sprintf(", {name: clicks, %s}", of)
@@ -152,8 +155,18 @@ func (d declarer) arms() string {
 	}
 	sticky := d.IntN(3) > 0
 	unit := pick(d.Rand, "{of: person, assignments: 1}", "{of: person, assignments: 3}", "{of: visit}")
+	switch d.kind {
+	case "persons":
+		unit = pick(d.Rand, "{of: visit, per_person: 2}", "{of: device, assignments: 2, per_person: 3}")
+	case "capped":
+		unit = pick(d.Rand, "{of: person}", "{of: person}", "{of: person, assignments: 2}",
+			"{of: visit, per_person: 2}", "{of: visit}")
+	}
 	exposure := map[string]string{"retract": "exposure: retract",
 		"offers": "exposure: activate\n" + d.perhaps(2, "activate_within: 2s")}[d.kind]
+	if d.kind == "persons" {
+		exposure = d.perhaps(3, "exposure: %s", pick(d.Rand, "activate", "retract"))
+	}
 	missing := ""
 	if d.kind == "drop" {
 		missing = "missing: drop\nreports: every"

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -91,6 +92,7 @@ type held struct {
 	arm               int32
 	index             int32 // its place among all: its reward follows from it
 	unit              int32
+	person            int32 // where those of a person are counted
 	deadline          int64
 	vector            []float64 // with contexts
 	reward, gone      known
@@ -116,6 +118,9 @@ type book struct {
 	lines         [][]byte
 	seen          int           // lines that were shown
 	counted       map[int32]int // of a unit
+	persons       map[int32]int
+	given         map[int32]int // to a person, whatever became of it
+	unheard       bool          // what was given may not have been heard
 	last          map[string]*given
 	ticks         []int64 // that it has had
 	state         serve.State
@@ -124,10 +129,11 @@ type book struct {
 	closed        int64 // the time of its last line
 	rested        bool  // what was left is released
 	ended, over   bool  // its last line is written; nothing counts any more
+	shown, overAt int64 // when it released last; when it was over
 }
 
 func newBook(x *serve.Experiment) (*book, error) {
-	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, ahead: map[int]int{}, counted: map[int32]int{}, last: map[string]*given{},
+	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, ahead: map[int]int{}, counted: map[int32]int{}, persons: map[int32]int{}, given: map[int32]int{}, last: map[string]*given{},
 		most: x.Assignments(), exact: x.Exposure != decl.ExposeActivate && x.Trust == ""}
 	if x.Contextual != nil {
 		b.exact = !x.Contextual.Joint()
@@ -206,6 +212,9 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			}
 		}
 		b.state, b.coming = r.State, len(r.Off)+len(r.Changes)
+		if !b.over {
+			b.overAt = now
+		}
 		if b.over = !slices.Contains([]serve.State{serve.Draft, serve.Running, serve.Paused, serve.Stopping}, r.State); r.State ==
 			serve.Failed && !w.wentBack {
 			return broken(goesOn, "%s has failed: %s", b.x.Name, r.Reason)
@@ -265,7 +274,7 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			!slices.EqualFunc(rows[:k], arms, func(row play.Taken, arm int) bool { return row.Arm == arm }) {
 			return broken(counts, "line %d of %s releases arms %v, and %v were taken", len(b.lines)-1, b.x.Name, arms, rows)
 		}
-		if err := w.onTick(b, now); err != nil {
+		if err := cmp.Or(w.onTick(b, now), w.withinCap(b, now)); err != nil {
 			return err
 		}
 		due, err := w.released(b, &line, rows[:k], runs)
@@ -429,6 +438,11 @@ func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.
 			if h.unit > 0 && h.gone == unsent {
 				if b.counted[h.unit]++; b.counted[h.unit] > b.most {
 					return 0, broken(budgets, "%s: unit %d counts %d times", name(i), h.unit, b.counted[h.unit])
+				}
+			}
+			if m := int(b.x.Unit.PerPerson); m > 0 && h.deadline > 0 && h.gone == unsent {
+				if b.persons[h.person]++; b.persons[h.person] > m {
+					return 0, broken(budgets, "%s: person %d counts %d times", name(i), h.person, b.persons[h.person])
 				}
 			}
 			want.add(b, h, w.values(b, h))

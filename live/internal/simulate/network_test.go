@@ -76,15 +76,15 @@ func (n *network) carry(r *http.Request, body []byte) *http.Response {
 }
 
 // asks asks for an arm, over the network where there is one.
-func (w *world) asks(b *book, unit string) (token string, arm int, why serve.Reason, ticket []byte, err error) {
+func (w *world) asks(b *book, unit, person string) (token string, arm int, why serve.Reason, ticket []byte, err error) {
 	if w.net == nil || b.x.Trust != "" {
-		d, err := w.p.e.DecideFor(w.t.Context(), b.x.Name, serve.Ask{Unit: unit, Context: w.about()})
+		d, err := w.p.e.DecideFor(w.t.Context(), b.x.Name, serve.Ask{Unit: unit, Person: person, Context: w.about()})
 		if d.Report != nil {
 			ticket = d.Report.Ticket
 		}
 		return d.Token, d.Arm, d.Reason, ticket, err
 	}
-	d, err := w.net.client.Decide(w.t.Context(), b.x.Name, client.Unit{Name: unit, Context: w.about()})
+	d, err := w.net.client.Decide(w.t.Context(), b.x.Name, client.Unit{Name: unit, Person: person, Context: w.about()})
 	return d.Token, 0, serve.Reason(d.Reason), nil, err
 }
 

@@ -26,7 +26,7 @@ func plan(seed uint64) (setting, []op) {
 	s := setting{seed: seed, kind: simulated[seed%uint64(len(simulated))], slept: r.IntN(3) == 0, shared: r.IntN(4) == 0,
 		wire: r.IntN(10) == 0, lies: r.IntN(4) == 0, large: r.IntN(4) == 0,
 		early: r.IntN(8) == 0}
-	s.slept = s.slept || s.kind == "many" && r.IntN(2) == 0
+	s.slept = (s.slept || s.kind == "many" && r.IntN(2) == 0) && s.kind != "capped" // whose days are long
 	s.early = s.early && !s.slept && !s.shared
 	s.shared = s.shared && !s.wire // what is passed on between processes goes over sockets
 	all := 0
@@ -48,7 +48,7 @@ func plan(seed uint64) (setting, []op) {
 
 // simulated are the kinds of experiments, by the seed.
 var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
-	"joint", "offers", "split", "arms", "local", "many"}
+	"joint", "offers", "split", "arms", "local", "many", "persons", "capped"}
 
 // size is how many people there are: many in one world of four.
 func size(r *rand.Rand, s setting) int {
@@ -89,7 +89,11 @@ func (w *world) do(o op) {
 		if i, err := w.p.e.Get(w.t.Context(), b.x.Name); err == nil {
 			b.ticked(i.Tick)
 		}
-		w.operate(b)
+		if w.kind == "capped" && w.IntN(3) > 0 {
+			w.spend(b)
+		} else {
+			w.operate(b)
+		}
 	case "a crash":
 		if w.kind == "identify" && w.IntN(2) == 0 {
 			w.dieAtReleases(b)
@@ -190,15 +194,23 @@ func (w *world) askOnly(b *book, n int) {
 }
 
 func (w *world) decide(b *book, unit int) {
-	name := fmt.Sprint("unit ", unit)
-	token, arm, why, ticket, err := w.asks(b, name)
+	name, person := fmt.Sprint("unit ", unit), ""
+	if b.x.Unit.PerPerson > 0 {
+		person = fmt.Sprint("person ", unit/4)
+	}
+	token, arm, why, ticket, err := w.asks(b, name, person)
 	if w.refused(b, err); err != nil {
+		b.unheard = true
 		return
 	}
 	w.tell([]byte(token))
 	w.tellInt(uint64(arm))
 	if g := b.last[name]; why == serve.Limit && g != nil && g.met && b.most == 1 && !b.x.Free && w.lasts(b, int(g.k.arm)) {
 		w.fail(broken(sticky, "%s: %s has met a decision, and is told that it has had all", b.x.Name, name))
+	}
+	if n := b.given[int32(unit/4)]; why == serve.Limit && person != "" && b.last[name] == nil && n < int(b.x.Unit.PerPerson) &&
+		w.net == nil && !b.unheard {
+		w.fail(broken(counts, "%s: %s was given %d decisions, and is told that these are all", b.x.Name, person, n))
 	}
 	if token == "" || why != serve.Split {
 		return
@@ -223,6 +235,8 @@ func (w *world) decide(b *book, unit int) {
 		if !b.x.Free {
 			g.h.unit = int32(unit) + 1
 		}
+		g.h.person = int32(unit / 4)
+		b.given[g.h.person]++
 		g.h.arm = k.arm
 		w.index++
 		w.count.decisions++

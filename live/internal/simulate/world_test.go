@@ -58,6 +58,7 @@ type world struct {
 	books      map[int64]*book
 	byName     map[string]*book
 	names      []string
+	drafts     []*book // that a cap has refused
 	arms       map[string][]string
 	p          *process // who is asked
 	peers      []*process
@@ -221,7 +222,7 @@ func (w *world) begin() {
 	w.disk.shared, w.disk.logs = w.shared, w.lies
 	w.disk.started = w.takenOver
 	w.disk.watch = w.written
-	if w.kind == "many" {
+	if w.kind == "many" || w.kind == "capped" {
 		w.disk.begun = func() { w.random.hold(true) }
 	}
 	w.p = w.start()
@@ -232,29 +233,41 @@ func (w *world) begin() {
 		w.bury(w.p, true)
 		w.p, w.jumped = w.start(), true
 	}
+	for len(w.names) == 0 && w.kind == "capped" && w.broken == nil {
+		w.another()
+	}
 	d := declarer{Rand: w.Rand, kind: w.kind, now: time.UnixMilli(w.clock(w.p))}
 	for x, text := range d.several(false) {
-		w.story("declares\n%s", text)
-		b, err := newBook(x)
-		if err != nil {
-			w.fail(err)
-			return
+		if w.kind == "capped" {
+			break
 		}
-		w.byName[x.Name] = b
 		w.names = append(w.names, x.Name)
-		for _, a := range x.Arms {
-			w.arms[x.Name] = append(w.arms[x.Name], a.Name)
-		}
+		w.declared(x, text)
 		w.fail(w.p.e.Create(w.t.Context(), *x))
 		w.rest(0)
 	}
 	for _, name := range w.names {
-		w.fail(w.p.e.Start(w.t.Context(), name))
+		if w.byName[name].state == serve.Draft {
+			w.fail(w.p.e.Start(w.t.Context(), name))
+		}
 		w.rest(0)
 	}
 	if w.wire {
 		w.fail(w.dial())
 	}
+}
+
+// declared notes what is declared.
+func (w *world) declared(x *serve.Experiment, text string) *book {
+	w.story("declares\n%s", text)
+	b, err := newBook(x)
+	w.fail(err)
+	if w.byName[x.Name] = b; err == nil {
+		for _, a := range x.Arms {
+			w.arms[x.Name] = append(w.arms[x.Name], a.Name)
+		}
+	}
+	return b
 }
 
 // start has a process begin.
@@ -264,6 +277,9 @@ func (w *world) start() *process {
 	cfg := serve.Config{Store: w.disk.opener(p), Holder: p.name, VectorCurator: w.draws.vectors}
 	if w.kind != "local" { // whose noise is the people's own
 		cfg.Curator = w.draws.curator
+	}
+	if w.kind == "capped" && (len(w.peers) == 1 || w.IntN(3) > 0) { // else it goes by the cap of the last start
+		cfg.PersonCap = &aDay
 	}
 	if !w.slept {
 		cfg.Clock = func() time.Time { return time.UnixMilli(w.base.Load() + p.ahead.Load()) }
@@ -416,7 +432,7 @@ func (w *world) served() {
 		if b.state != serve.Running || b.x.Contextual != nil || !b.x.Start.IsZero() || w.broken != nil {
 			continue
 		}
-		ask := serve.Ask{Unit: "the last", Context: map[string]any{"country": "ch"}}
+		ask := serve.Ask{Unit: "the last", Person: "the last", Context: map[string]any{"country": "ch"}}
 		d, err := w.p.e.DecideFor(w.t.Context(), name, ask)
 		if err != nil || d.Reason == serve.Disabled {
 			w.fail(broken(goesOn, "%s runs, and answers %s: %v", name, d.Reason, err))
