@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -210,7 +211,9 @@ func TestNewIsChecked(t *testing.T) {
 		{"low", "2", "low", ""}, {"default", "7", "default", ""}, {"window", "soon", "window", ""},
 		{"window", "0s", "window", ""}, {"floor", "1", "floor", ""}, {"traffic", "-1", "traffic", ""},
 		{"public", "perhaps", "public", ""}, {"risk", "0.05", "policy", "best-arm"},
-		{"horizon", "0", "horizon", ""},
+		{"horizon", "0", "horizon", ""}, {"per_person", "some", "per_person", "must be a number"},
+		{"per_person", "0.5", "per_person", ""}, {"per_person", "0", "per_person", "too small"},
+		{"keep", "green", "keep", "green"},
 	} {
 		got := check(shopForm(c.name, c.value))
 		if got.OK || got.Field != c.field || !strings.Contains(got.Detail, c.detail) || got.Detail == "" {
@@ -230,6 +233,29 @@ func TestNewIsChecked(t *testing.T) {
 	}
 	if len(w.engine.List(t.Context())) != 0 {
 		t.Error("something was made")
+	}
+}
+
+// How often a person counts, and what is kept, have fields of the form: they are in the text of the declaration, and
+// in what is made of it.
+func TestNewWithPersonsAndAStop(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	made := shopForm("unit", "device", "per_person", "3", "keep", "leader")
+	if text := b.want(200, "POST", "/new", made+"&do=text"); !strings.Contains(text, "per_person: 3}") ||
+		!strings.Contains(text, "stop: {keep: &#34;leader&#34;}") {
+		t.Error(text)
+	}
+	if promise := b.want(200, "POST", "/new", made+"&do=check"); !strings.Contains(promise, "at most 3 decisions of a person") {
+		t.Error(promise)
+	}
+	b.want(303, "POST", "/new", made+"&do=create")
+	info, err := w.engine.Get(t.Context(), "shop")
+	if x := info.Experiment; err != nil || x.Unit.PerPerson != 3 || x.Stop.Keep != decl.KeepLeader {
+		t.Errorf("%+v, %+v, %v", x.Unit, x.Stop, err)
+	}
+	if text := b.want(200, "POST", "/new", shopForm("do", "text")); strings.Contains(text, "per_person") || strings.Contains(text, "stop:") {
+		t.Error(text)
 	}
 }
 

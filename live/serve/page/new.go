@@ -72,7 +72,7 @@ func (n NewForm) field(name, label, hint string) Field {
 var newFields = []struct{ name, key string }{
 	{"name", "name"}, {"description", "description"}, {"values", "arms.value"}, {"arms", "arms"},
 	{"policy", "policy"}, {"risk", "risk"}, {"horizon", "horizon"}, {"epsilon", "budget"}, {"unit", "unit.of"}, {"assignments", "unit.assignments"},
-	{"low", "reward.range"}, {"high", ""}, {"default", "reward.default"}, {"window", "window"},
+	{"per_person", "unit.per_person"}, {"keep", "stop.keep"}, {"low", "reward.range"}, {"high", ""}, {"default", "reward.default"}, {"window", "window"},
 	{"floor", "floor"}, {"effect", "effect"}, {"rate", "rate"}, {"shares", "shares"}, {"traffic", "traffic"},
 	{"public", "public"},
 }
@@ -159,9 +159,8 @@ func (p *Pages) declared(in url.Values) (n NewForm, x *decl.Experiment, err erro
 // checkFields refuses what would not be a number in the declaration, and a budget that the policy
 // would be blamed for.
 func checkFields(f map[string]string) error {
-	for _, name := range []string{"risk", "horizon", "epsilon", "assignments", "low", "high",
-		"default", "floor", "effect", "rate",
-		"traffic"} {
+	for _, name := range []string{"risk", "horizon", "epsilon", "assignments", "per_person", "low", "high",
+		"default", "floor", "effect", "rate", "traffic"} {
 		x, err := strconv.ParseFloat(f[name], 64)
 		if f[name] != "" && (err != nil || math.IsNaN(x) || math.IsInf(x, 0)) {
 			return wrong(name, "must be a number, such as 1.5, with a point")
@@ -308,7 +307,11 @@ func textOf(f map[string]string) string {
 		}
 	}
 	add("budget: {epsilon: %s}", or("epsilon", "null"))
-	add("unit: {of: %s, assignments: %s}", quoted(f["unit"]), or("assignments", "1"))
+	person := ""
+	if f["per_person"] != "" {
+		person = ", per_person: " + f["per_person"]
+	}
+	add("unit: {of: %s, assignments: %s%s}", quoted(f["unit"]), or("assignments", "1"), person)
 	add("reward: {range: [%s, %s], default: %s}", or("low", "0"), or("high", "1"), or("default", "0"))
 	add("window: %s", quoted(f["window"]))
 	for _, name := range []string{"effect", "rate", "floor", "traffic"} {
@@ -316,6 +319,9 @@ func textOf(f map[string]string) string {
 		if first := f["policy"] == decl.SplitPolicy && name == "floor" && f[name] == firstFields[name]; f[name] != "" && !first {
 			add("%s: %s", name, f[name])
 		}
+	}
+	if f["keep"] != "" {
+		add("stop: {keep: %s}", quoted(f["keep"]))
 	}
 	if f["public"] == "on" {
 		add("public: true")
