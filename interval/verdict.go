@@ -3,7 +3,6 @@ package interval
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/sotto-dp/sotto/internal/words"
@@ -106,8 +105,12 @@ const mostCompared = 30
 //
 // Proof of Earned. It is Σ_a (N_a − N/K)μ_a, the same for all μ_a less one number, here the leader's
 // mean: so Σ_a (N/K − N_a)(μ_leader − μ_a), of which each term has its interval. In joint batches with
-// shares q_a, of two arms, Σ_i (q_a − ½)(u_i(a) − u_i(b)) is (q_a − ½)N times the average effect; of more, it is
-// not told unless shares are equal.
+// shares q_a it is Σ_a (1/K − q_a) Σ_i (u_i(leader) − u_i(a)), over all N decisions i. Let a decision of an
+// arm that is neither count 1 in the proof of Effect. Then one decision's mean is at most 1 + Qcδ_i ≤
+// e^{Qcδ_i}, where Q = q_leader + q_a, so that all is proved with QΣδ_i over all N in the place of Σδ_i over
+// the n that either arm was given: the ends of an interval for Σ_i δ_i are Effect's times n/Q. Of two arms
+// Q = 1, and it is the same interval. Of more it is another, and what was earned may be missed with the
+// risk of the differences once more. ∎
 func (t Table) Verdict(arms []NamedArm) Verdict {
 	out := Verdict{Word: NotYet, Over: []Lead{}, ConstantRates: t.Joint == nil}
 	var ranked []int // the arms that something is known of, the best first
@@ -221,21 +224,27 @@ func (t Table) lead(arms []NamedArm, of, than int) (*[2]float64, bool) {
 // earned is what the shares that were given have earned against equal ones, by the leads over the others.
 func (t Table) earned(arms []NamedArm, best int, others []int, over []Lead) *Earned {
 	n, k := 0.0, float64(len(arms))
-	for i, a := range arms {
+	for _, a := range arms {
 		n += float64(a.N)
-		if t.Joint != nil && len(arms) > 2 && math.Abs(t.Joint.share(i)-1/k) > 1e-9 {
-			return nil // a lead is of the decisions that either arm was given, and not of all
-		}
 	}
 	out := &Earned{Interval: &[2]float64{}}
 	for at, i := range others {
-		less := n/k - float64(arms[i].N) // than an equal share
+		less, scale := n/k-float64(arms[i].N), 1.0 // than an equal share
+		width := t.Hi - t.Lo
 		if t.Joint != nil {
 			less = n * (1/k - t.Joint.share(i))
+			scale = float64(arms[best].N+arms[i].N) / (t.Joint.share(best) + t.Joint.share(i)) / n
 		}
 		lead := arms[best].Sum/float64(arms[best].N) - arms[i].Sum/float64(arms[i].N)
-		out.Estimate += float64(less * lead * (t.Hi - t.Lo))
-		x, y := less*over[at].Interval[0], less*over[at].Interval[1]
+		out.Estimate += float64(less * lead * width)
+		lo, hi := over[at].Interval[0]*scale, over[at].Interval[1]*scale
+		if over[at].Interval[0] <= -width { // which says nothing
+			lo = -width
+		}
+		if over[at].Interval[1] >= width {
+			hi = width
+		}
+		x, y := less*lo, less*hi
 		out.Interval[0] += min(x, y)
 		out.Interval[1] += max(x, y)
 	}
