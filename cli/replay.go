@@ -18,6 +18,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/trial"
 )
@@ -26,7 +27,8 @@ type replayCommand struct {
 	Source  string `arg:"" name:"FILE" help:"${replaySource}"`
 	Tip     string `help:"${replayTip}" placeholder:"HASH"`
 	KeyFile string `env:"SOTTO_KEY_FILE" help:"${askKeyFile}" placeholder:"FILE" type:"path"`
-	JSON    bool   `help:"As JSON, for programs."`
+	Model   bool   `help:"${replayModel}" xor:"form"`
+	JSON    bool   `help:"As JSON, for programs." xor:"form"`
 }
 
 // replayTexts are help texts that are too long for their flags.
@@ -37,6 +39,8 @@ var replayTexts = kong.Vars{
 		"http://127.0.0.1:8080/v1/experiments/shop/transcript.",
 	"replayTip": "SHA-256 of the last line, in hex, as it was noted elsewhere: a chain that was made anew " +
 		"from some line on holds, but has another.",
+	"replayModel": "Of an experiment with contexts, what it has learnt, with its map, as JSON: the same that its " +
+		"address …/model gives.",
 	"replay": `The lines' chain must hold, their times must not go back, each batch must be the one that the declared
 policy plays after the releases before it, each release one that the curator makes for it, what they cost within the declared budget, and
 the end the policy's where it says so. Of a release its sums are believed. Nothing is written.
@@ -63,6 +67,13 @@ func (c *replayCommand) Run(ctx context.Context, s streams) error {
 	case c.Tip != "" && !strings.EqualFold(c.Tip, r.Tip):
 		return fmt.Errorf("%s: %w: the hash of its last line, %d, is %s and not that of --tip", c.Source,
 			errReplay, r.Lines, r.Tip)
+	}
+	if c.Model {
+		m, err := r.Model()
+		if err != nil {
+			return fmt.Errorf("%s: model: %w", c.Source, err)
+		}
+		return printJSON(s, m)
 	}
 	out, err := replayedOf(r)
 	if err != nil {
@@ -200,7 +211,9 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	if r.End != "" {
 		out.End, out.Ended = &r.End, &r.Ended
 	}
-	if r.Keep >= 0 {
+	if kept := decl.KeepPolicy; r.Policy {
+		out.Kept = &kept
+	} else if r.Keep >= 0 {
 		out.Kept, out.Leader = &x.Arms[r.Keep].Name, r.Leader
 	}
 	if r.Answer >= 0 {
@@ -253,7 +266,9 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	fmt.Fprintf(w, "started\t%s\n", r.Started.Format(time.RFC3339))
 	if r.End != nil {
 		kept := "the first action is given from then on"
-		if r.Kept != nil {
+		if r.Contexts != nil && r.Kept != nil {
+			kept = "the best action by what was learnt is given from then on"
+		} else if r.Kept != nil {
 			kept = *r.Kept + " is kept"
 		}
 		if r.Leader {

@@ -2,7 +2,9 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"time"
 )
@@ -113,4 +115,15 @@ func (c *Client) ActivateEvent(ctx context.Context, experiment, event string) (S
 		return "", fmt.Errorf("experiment %q: %w", experiment, err)
 	}
 	return c.report(ctx, struct{}{}, experiment, "events", url.PathEscape(event), "activate")
+}
+
+// Model is what an experiment with contexts has learnt, as JSON: feature.ReadModel reads it, and decides
+// without a request. It changes with each release alone, and is for ever once the experiment has stopped. The
+// key must have the scope read, unless the experiment is public.
+func (c *Client) Model(ctx context.Context, experiment string) (json.RawMessage, error) {
+	var out json.RawMessage
+	if err := c.ask(ctx, http.MethodGet, nil, &out, experiment, "model"); err != nil {
+		return nil, fmt.Errorf("experiment %q: %w", experiment, err)
+	}
+	return out, nil
 }

@@ -71,35 +71,38 @@ func wrong(field, format string, args ...any) error {
 
 // A Map is the declared map from features to vectors. The order of its features does not matter.
 type Map struct {
-	Context, Action []Feature // names differ, also between the two; none is "id"
+	// names differ, also between the two; none is "id"
+	Context []Feature `json:"context,omitempty"`
+	Action  []Feature `json:"action,omitempty"`
 	// ID is the action's id as a feature: its values or buckets, without a name. If it is zero it
 	// is in hashed crosses alone.
-	ID      Feature
-	Cross   []Cross
-	Actions int // of a decision at most, to MaxActions; 0 is DefaultActions
+	ID      Feature `json:"id,omitzero"`
+	Cross   []Cross `json:"cross,omitempty"`
+	Actions int     `json:"actions"` // of a decision at most, to MaxActions; 0 is DefaultActions
 	// features that are not declared, and values that are not, instead of refusing them
-	Ignore bool
+	Ignore bool `json:"ignore,omitempty"`
 }
 
 // A Feature is one of Values, a range from Lo to Hi, or Buckets. With CrossOnly it may be none of
 // them: then it is in hashed crosses alone.
 type Feature struct {
-	Name    string   // its path in nested objects, with dots
-	Values  []string // one-hot; numbers and booleans are compared as text, so that 3 is "3"
-	Lo, Hi  float64  // a number, mapped to [0,1]; others are refused
-	Clip    bool     // numbers to the range, instead of refusing those outside
-	Buckets int      // one-hot by hash, from 2 to MaxDim
-	Seed    uint64   // of the hash
+	Name    string   `json:"name,omitempty"`        // its path in nested objects, with dots
+	Values  []string `json:"values,omitempty"`      // one-hot; numbers and booleans are compared as text, so that 3 is "3"
+	Lo      float64  `json:"lo,omitempty"`          // a number from Lo to Hi, mapped to [0,1]; others are refused
+	Hi      float64  `json:"hi,omitempty"`          //
+	Clip    bool     `json:"clip,omitempty"`        // numbers to the range, instead of refusing those outside
+	Buckets int      `json:"buckets,omitempty"`     // one-hot by hash, from 2 to MaxDim
+	Seed    uint64   `json:"seed,omitempty,string"` // of the hash
 	// CrossOnly: it has no block of its own.
-	CrossOnly bool
+	CrossOnly bool `json:"cross_only,omitempty"`
 }
 
 // A Cross is the product of features: of numbers, and one-hot of the combination of words. With
 // Buckets the combination is hashed.
 type Cross struct {
-	Of      []string // 2 to 8 names of features, or "id"
-	Buckets int      // 0, or from 2 to MaxDim
-	Seed    uint64
+	Of      []string `json:"of"`                // 2 to 8 names of features, or "id"
+	Buckets int      `json:"buckets,omitempty"` // 0, or from 2 to MaxDim
+	Seed    uint64   `json:"seed,omitempty,string"`
 }
 
 // idName is what a cross calls the action's id.

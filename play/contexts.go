@@ -35,6 +35,23 @@ type ContextualPolicy interface {
 	Learn(privacy.ReleasedVector)
 }
 
+// A Modelled policy scores vectors by their product with an estimate, and perhaps a bonus for what is to be
+// learnt. The estimate follows from what was released, and so does whatever is chosen by it, for ever.
+type Modelled interface {
+	// Estimate is by component, and how far off it may be.
+	Estimate() (theta []float64, radius float64)
+}
+
+// Estimate is that of a ContextualPolicy that is Modelled, nil of any other.
+func (l *Live) Estimate() []float64 {
+	m, ok := l.policy.(Modelled)
+	if !ok {
+		return nil
+	}
+	theta, _ := m.Estimate()
+	return theta
+}
+
 // An Event is a decision with a context that was not released: its vector, and its weights by rule.
 type Event struct {
 	Number          int

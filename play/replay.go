@@ -32,6 +32,8 @@ type Replayed struct {
 	// Metrics are the noisy sums of each metric, by arm, mapped to [0,1].
 	Metrics [][]float64
 	Rules   []Earned
+	// Estimate is that of a Modelled policy of contexts, else nil.
+	Estimate []float64
 }
 
 // Replay plays a transcript again, without rewards and without vectors: cfg is as for New, with a
@@ -61,6 +63,7 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	p.Batches, p.Stopped = l.driver.Batches, p.stopped()
+	p.Estimate = l.Estimate()
 	if b := p.batch(); b != nil && !p.rested {
 		p.Out = slices.Clone(b.Plays)
 	}

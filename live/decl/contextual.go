@@ -312,7 +312,7 @@ func (l *Experiment) checkContextual() error {
 		{"effect", l.Effect != 0, "there are no arms to compare"},
 		{"rate", l.Rate != 0, "there are no arms to compare"},
 		{"fallback", l.Fallback != "", "it is the first action that is not excluded"},
-		{"stop", l.Stop != Stop{}, "it stops without an arm that is kept"},
+		{"stop", l.Stop.Keep != "" && l.Stop.Keep != KeepPolicy, "it has no arm to be kept, keep is policy or is left out"},
 		{"share", l.Share != 0, "all events are in it"},
 		{"only", l.Only != nil, "all events are in it"},
 		{"layer", l.Layer != Layer{}, "all events are in it"},
@@ -346,8 +346,13 @@ func (l *Experiment) checkContextual() error {
 	if err := l.checkProtect(); err != nil {
 		return err
 	}
-	if _, err := l.NewContextual(); err != nil {
+	policy, err := l.NewContextual()
+	if err != nil {
 		return err
+	}
+	if _, ok := policy.(play.Modelled); !ok && l.Stop.Keep == KeepPolicy {
+		return l.fail("stop.keep", "is %s, and %s has no model that can be kept: leave it out", KeepPolicy,
+			l.Policy.Policy)
 	}
 	return l.checkRules()
 }

@@ -146,6 +146,7 @@ func TestContextualErrors(t *testing.T) {
 		{"floor: 0.1", "floor: 0.1\nonly: {a: b}", "only: is not for contextual"},
 		{"floor: 0.1", "floor: 0.1\nlayer: {name: a, from: 0, to: 1}", "layer: is not for contextual"},
 		{"floor: 0.1", "floor: 0.1\nwebhook: 'https://a.example/'", "webhook: is not for contextual"},
+		{"floor: 0.1", "floor: 0.1\nstop: {keep: leader}", "stop: is not for contextual experiments: it has no arm to be kept, keep is policy"},
 		{"adac-oful, greed: 1, lambda: 30", "dp-klucb", `policy.policy: policy "dp-klucb"`},
 		{"adac-oful, greed: 1, lambda: 30", "rs-oful", "policy: rs-oful is not private"},
 		{"adac-oful, greed: 1, lambda: 30", "lin-ucb", "policy: lin-ucb protects contexts as well"},

@@ -35,12 +35,22 @@ import (
 // A Stop says what becomes of an experiment when its decisions have ended.
 type Stop struct {
 	// Keep is the arm that everybody gets from then on: its name, or KeepLeader; empty for the fallback.
+	// With contexts it is KeepPolicy, or empty for the first action.
 	Keep string
 }
 
 // KeepLeader keeps the arm with the highest private mean of all that was released. An arm of this name is
 // meant where there is one.
 const KeepLeader = "leader"
+
+// KeepPolicy keeps what was learnt of contexts: the best action by the estimate of all that was released.
+//
+// It costs nobody anything more. Who was in a release has paid for it, and what is made of releases is
+// post-processing, whoever it is made for and however often. Who comes later is given an action by their own
+// context and the estimate; their reward is not asked for, nor is their vector kept, so that nothing of
+// theirs is in what anybody else sees, under joint privacy either. There are no coins: exploration is paid
+// for by what is learnt from it, and nothing is.
+const KeepPolicy = "policy"
 
 // An Experiment is an experiment on people who come one by one, as its file says it. Parse reads one;
 // a program may fill one in. Check says whether it can be played.
@@ -364,7 +374,8 @@ func policyForm(known catalog.Catalog, bandit string) keyed.Form[Policy] {
 func stopKeys() []keyed.Key[Stop] {
 	return []keyed.Key[Stop]{
 		keyed.Always("keep", keyed.Filled(""), func(s *Stop) *string { return &s.Keep },
-			"the arm that everybody gets, or leader: the one with the highest private mean").Must(),
+			"the arm that everybody gets, or leader: the one with the highest private mean; with contexts policy: the best "+
+				"action by what was learnt").Must(),
 	}
 }
 
@@ -415,7 +426,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 }
 
 // ofArms are keys that contextual experiments do not have.
-var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "stop", "share", "only", "layer",
+var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "share", "only", "layer",
 	"webhook", "trust", "report_after", "grid", "helper", "cohort"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.

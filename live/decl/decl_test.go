@@ -195,6 +195,7 @@ func TestLiveErrors(t *testing.T) {
 		{"floor: 0.05", "sticky: 1", "sticky: is the number 1"},
 		{"floor: 0.05", "retention: 1", "retention: "},
 		{"floor: 0.05", "retention: -1h", "retention: is -1h0m0s, must be from 1ms to 87840h0m0s"},
+		{"floor: 0.05", "floor: 0.05\nstop: {keep: policy}", `stop.keep: is "policy", must be the name of an arm, or leader`},
 		{"floor: 0.05", "webhook: ''", "webhook: is empty"},
 		{"floor: 0.05", "webhook: shop.example", "webhook: must be an address"},
 		{"floor: 0.05", "webhook: 'https://ann:pw@shop.example/'", "webhook: must be an address"},

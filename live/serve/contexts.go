@@ -49,6 +49,8 @@ type eventBook struct {
 	of     map[tag]event
 	offers []tag        // whose vectors are kept, by time
 	fresh  []play.Event // decisions that have to be written
+	// what was learnt when the play ended; nil if that is not known
+	estimate []float64
 
 	// of one rank
 	vectors []float64
@@ -72,7 +74,7 @@ func (x *served) rankActions(ask RankAsk, now int64) (out Ranking, _ given, err 
 	running, ends := x.rec.State == Running && x.started(now), x.ends(now)
 	switch s := x.rec.State; {
 	case s == Stopped || s == Archived:
-		return x.baseline(ask, Static), given{}, nil
+		return x.static(ask), given{}, nil
 	case !s.plays():
 		return x.baseline(ask, Disabled), given{}, nil
 	case x.erased(t):
@@ -80,11 +82,11 @@ func (x *served) rankActions(ask RankAsk, now int64) (out Ranking, _ given, err 
 	case was && x.holds(u, now):
 		return x.again(ask, t, u)
 	case ends:
-		return x.baseline(ask, Static), given{}, nil
+		return x.static(ask), given{}, nil
 	case !running:
 		return x.baseline(ask, Disabled), given{}, nil
 	case x.play.Stopped():
-		return x.baseline(ask, Static), given{}, nil
+		return x.static(ask), given{}, nil
 	}
 	return x.choose(ask, t, now)
 }
@@ -131,6 +133,30 @@ func (x *served) look(ask RankAsk) error {
 // baseline is the first action that is not excluded, and does not count.
 func (x *served) baseline(ask RankAsk, why Reason) Ranking {
 	return x.ranking(ask, 0, 1, 0, why, assignment{propensity: 1})
+}
+
+// static is what is given when decisions have ended: the best action by what was learnt, if that is kept, else
+// the first. It does not count, and there are no coins.
+func (x *served) static(ask RankAsk) Ranking {
+	best, s := 0, x.rec.Stop
+	if s == nil {
+		of, _ := x.stopping("", endDate) // which is none of a name that could be wrong
+		s = &of
+	}
+	if s.Policy {
+		best = feature.Best(x.estimate(), x.events.vectors)
+	}
+	out := x.ranking(ask, best, 1, 0, Static, assignment{propensity: 1})
+	out.Action = ask.Actions[x.events.on[best]].ID
+	return out
+}
+
+// estimate is what was learnt by what was released; nil if that is not known.
+func (x *served) estimate() []float64 {
+	if x.play != nil {
+		return x.play.Estimate()
+	}
+	return x.events.estimate
 }
 
 // ranking is an answer: of the actions that are not excluded each has the probability share, and

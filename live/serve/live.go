@@ -61,6 +61,7 @@ type Info struct {
 	Why    string
 	Keep   int  // the arm that is kept when it has stopped, else −1
 	Leader bool // that is, or will be, the one with the highest private mean
+	Policy bool // there are contexts, and the best action by what was learnt is kept, or will be
 	Next   int  // while it stops, the arm that will be kept, else −1
 	Left   int  // decisions that wait to be released; of one that has failed at most
 	Arms   []ArmInfo
@@ -200,6 +201,7 @@ type durable struct {
 	keep   int
 	why    endReason
 	leader bool
+	policy bool
 	next   int
 	reason string
 	lines  int
@@ -212,6 +214,7 @@ func (x *served) confirmed() {
 	x.durable = durable{state: x.rec.State, keep: x.rec.Keep, why: x.rec.Why, reason: x.rec.Reason, lines: x.lines,
 		tip: x.tip, next: -1, coming: slices.Clone(x.rec.Changes)}
 	if s := x.rec.Stop; s != nil {
+		x.durable.policy = s.Policy
 		if x.durable.why, x.durable.leader = s.Why, s.Leader; !s.Leader && x.rec.State == Stopping {
 			x.durable.next = s.Keep
 		}
@@ -415,6 +418,9 @@ func (x *served) move(to State, from State) error {
 // forgetPlay forgets the play, with the sums of rewards that were not released and the noise that was
 // kept: none of it is asked for again.
 func (x *served) forgetPlay() {
+	if x.decl.Contextual != nil {
+		x.events.estimate = x.estimate()
+	}
 	x.play, x.answer, x.pending, x.fresh, x.events.fresh = nil, nil, nil, nil, nil
 	x.gathering.stop()
 	x.gathering = nil
@@ -466,7 +472,7 @@ func (x *served) info(now int64) Info {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	out := Info{Experiment: x.decl, Reason: x.durable.reason, Why: string(x.durable.why), Keep: x.durable.keep,
-		Leader: x.durable.leader, Next: x.durable.next, Left: x.left(), Batches: x.shown,
+		Leader: x.durable.leader, Policy: x.durable.policy, Next: x.durable.next, Left: x.left(), Batches: x.shown,
 		Tick: time.Duration(x.tick) * time.Millisecond, measured: &x.metrics}
 	var until int64
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {

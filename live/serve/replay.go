@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/chain"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/noise"
@@ -35,6 +36,7 @@ type Replayed struct {
 	Ended   time.Time
 	Keep    int       // the arm that is kept when it has stopped, else −1
 	Leader  bool      // by its mean of all that was released, and no answer
+	Policy  bool      // it has contexts, and keeps what was learnt
 	Answer  int       // of an identification rule, else −1
 	Batches int       // as of Info
 	Rounds  int       // of adaptivity: how often the policy has decided what to play next
@@ -43,6 +45,7 @@ type Replayed struct {
 	Metrics [][]float64
 	// Contextual is nil where there are arms; it is without decisions.
 	Contextual *ContextualInfo
+	estimate   []float64
 	Spent      privacy.Loss
 	Budget     privacy.Budget // of a reward
 	Lines      int
@@ -150,10 +153,16 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		return nil, wrong(fmt.Errorf("the end is %q, must be answer, policy, date or operator", last.End))
 	}
 	if decl.Contextual != nil {
-		if last.Keep != -1 {
+		switch out.Policy = last.Policy; {
+		case last.Keep != -1:
 			return nil, wrong(fmt.Errorf("it keeps arm %d, and has none", last.Keep))
+		case last.Policy && (out.estimate == nil || out.Contextual.Released == 0):
+			return nil, wrong(errors.New("it keeps what was learnt, which is nothing"))
 		}
 		return out, nil
+	}
+	if last.Policy {
+		return nil, wrong(errors.New("it keeps what was learnt of contexts, and has arms"))
 	}
 	if last.Keep < 0 || last.Keep >= len(decl.Arms) {
 		return nil, wrong(fmt.Errorf("it keeps arm %d, of %d", last.Keep, len(decl.Arms)))
@@ -163,6 +172,14 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 		return nil, wrong(fmt.Errorf("it keeps arm %d as the leader, which does not lead", last.Keep))
 	}
 	return out, nil
+}
+
+// Model is what was learnt by these releases, the same as Engine.Model has.
+func (r *Replayed) Model() (*feature.Model, error) {
+	if r.Contextual == nil {
+		return nil, errArms
+	}
+	return modelOf(&r.Experiment, r.Contextual.Released, r.Contextual.Releases, r.Contextual.Noise, r.estimate)
 }
 
 // play plays the lines that are play's, and says whether nothing more was to come.
@@ -188,6 +205,7 @@ func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote
 		if err != nil {
 			return false, err
 		}
+		r.estimate = again.Estimate
 		r.Contextual = &ContextualInfo{Released: again.Released[0], Releases: again.Releases[0], Dim: mapper.Dim(),
 			Norm: mapper.Norm(), Noise: again.Noise, Rules: again.Rules}
 		return again.Stopped, nil

@@ -18,13 +18,15 @@ type stopping struct {
 	Why    endReason `json:"why"`
 	Keep   int       `json:"keep"`             // the arm that everybody is given then; −1 where there are none
 	Leader bool      `json:"leader,omitempty"` // it is the one that leads then, and Keep is not it
+	Policy bool      `json:"policy,omitempty"` // with contexts, the best action by what was learnt
 }
 
 // Stop ends the decisions of an experiment for good. New units get the fallback, or the arm that is to be
 // kept if keep names it, and who has an arm keeps it; windows pass, and rewards are taken until their
 // deadlines. When all that can be released was, the experiment has stopped, at once if nothing waits.
 // From then on every decision gives the arm that is kept: that of this name, decl.KeepLeader for the one with the
-// highest private mean, or as declared if keep is empty. An arm that was taken off cannot be kept.
+// highest private mean, or as declared if keep is empty. An arm that was taken off cannot be kept. With
+// contexts keep is decl.KeepPolicy, or empty.
 func (e *Engine) Stop(ctx context.Context, name, keep string) error {
 	return e.act(ctx, name, Entry{Did: "stop", With: keep}, func(x *served, now int64) error {
 		s, err := x.stopping(keep, endOperator)
@@ -67,9 +69,14 @@ func (x *served) stopping(name string, why endReason) (stopping, error) {
 	}
 	s := stopping{Why: why, Keep: x.armOf(name)}
 	switch {
+	case x.decl.Contextual != nil && name == decl.KeepPolicy && x.estimate() != nil:
+		s.Policy = true
+	case !declared && name == decl.KeepPolicy && x.decl.Contextual != nil:
+		return s, fieldError("keep", "is policy, and what was learnt is not known: leave it out, to have the first "+
+			"action given")
 	case !declared && x.decl.Contextual != nil:
-		return s, fieldError("keep", "is given, and the experiment has no arms: the first action is given "+
-			"when it has stopped")
+		return s, fieldError("keep", "is %q, and the experiment has no arms, must be %s, or left out to have the first "+
+			"action given", clip(name), decl.KeepPolicy)
 	case s.Keep >= 0 && !x.leaves(s.Keep):
 	case s.Keep < 0 && name == decl.KeepLeader:
 		s.Leader = true
@@ -181,19 +188,25 @@ func (x *served) meanwhile() int {
 
 // end stops the experiment as its record says, and keeps an arm.
 func (x *served) end(now int64) error {
-	if x.pending != nil {
-		if err := x.show(x.pending.Line, now); err != nil { // it is durable
+	if x.pending != nil { // it is durable
+		if err := x.show(x.pending.Line, now); err != nil {
 			return err
 		}
+		if x.decl.Contextual != nil { // and is learnt from by whoever reads it
+			if err := x.play.Commit(x.pending); err != nil {
+				return err
+			}
+		}
 	}
-	s, keep, gone := x.rec.Stop, x.winner(), x.left()                 // the last of one that failed at most
-	if s.Leader && (keep < 0 || x.board.queues[keep].Released == 0) { // nothing leads
+	s, keep, gone := x.rec.Stop, x.winner(), x.left() // the last of one that failed at most
+	leads := s.Leader && keep >= 0 && x.board.queues[keep].Released > 0
+	if learnt := s.Policy && x.board.queues[0].Released > 0; (s.Leader || s.Policy) && !leads && !learnt {
 		s = &stopping{Why: s.Why, Keep: keep}
 		x.rec.Stop = s
 	}
 	if x.tip != "" || len(x.out) > 0 { // there is a transcript, which holds
-		if err := x.say(now, ending{End: s.Why, Keep: keep, Leader: s.Leader, Without: x.rec.Off, Gone: gone,
-			Coins: hex.EncodeToString(x.rec.Coins[:])}); err != nil {
+		if err := x.say(now, ending{End: s.Why, Keep: keep, Leader: s.Leader, Policy: s.Policy, Without: x.rec.Off,
+			Gone: gone, Coins: hex.EncodeToString(x.rec.Coins[:])}); err != nil {
 			return err
 		}
 	}

@@ -47,6 +47,7 @@ type ending struct {
 	End    endReason `json:"end"`
 	Keep   int       `json:"keep"`             // the arm
 	Leader bool      `json:"leader,omitempty"` // by its mean of all that was released, and no answer
+	Policy bool      `json:"policy,omitempty"` // there is none, and what was learnt of contexts is kept
 	// arms that were about to be taken off, of which none is kept
 	Without []int  `json:"without,omitempty"`
 	Gone    int    `json:"gone,omitempty"` // decisions that were destroyed unreleased

@@ -251,6 +251,8 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				fmt.Fprintln(&out, g.Came.Len())
 			case twin == "sums":
 				fmt.Fprintln(&out, g.Sum, g.More)
+			case twin == "learns" && g.More != nil: // from what was not released
+				fmt.Fprintln(&out, x.estimate()[0]+float64(g.More[0]))
 			}
 		}
 		info, err := e.Get(t.Context(), of.name)
@@ -260,7 +262,8 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 			info.Batches, hours, err, ledger)
 		fmt.Fprintf(&out, "%+v\n", info.SampleRatio())
 		if of := info.Contextual; of != nil {
-			fmt.Fprintf(&out, "%+v\n", *of)
+			m, err := e.Model(t.Context(), "news")
+			fmt.Fprintf(&out, "%+v %s %v\n", *of, textOf(t, m), err)
 		}
 		if limit != nil {
 			account, err := e.Account(t.Context())
@@ -317,11 +320,12 @@ func TestTwoWorldsOfContexts(t *testing.T) {
 	twoWorlds(t, []string{news,
 		strings.Replace(news, "floor: 0.2", "floor: 0.2\nexposure: activate\nactivate_within: 8s", 1),
 		strings.Replace(news, "actions: 8", "mode: apprentice", 1), news + stopsThere,
+		news + "stop: {keep: policy}\n" + stopsThere,
 	}, map[string][]saying{
 		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{9e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
 		"two rewards": {{3e9, 0}, {5e9, 1}}, "late": {{31e9, 1}}, "out of range": {{1e9, 1e300}},
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {4e9, 1}},
-	}, "duplicates", "counts", "sums")
+	}, "duplicates", "counts", "sums", "learns")
 }
 
 // twoWorlds compares the worlds of experiments, in the second of which decisions are activated, and has

@@ -546,6 +546,15 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	default:
 		if broken != nil {
 			x.rec.Reason = broken.Error()
+		} else if s := x.rec.Stop; s != nil && s.Policy { // which is given for ever
+			var lost error
+			x.events.estimate, err = x.learnt(lossOf(st.Lines(ctx, in.ID, 0), &lost))
+			switch {
+			case lost != nil:
+				return nil, lost
+			case err != nil:
+				x.rec.Reason = err.Error()
+			}
 		}
 	}
 	return x, nil
@@ -615,6 +624,17 @@ func (x *served) reread(lines iter.Seq2[[]byte, error], written []byte) error {
 	return nil
 }
 
+// lossOf are lines, and notes the store's own error.
+func lossOf(lines iter.Seq2[[]byte, error], lost *error) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for line, err := range lines {
+			if *lost = err; !yield(line, err) {
+				return
+			}
+		}
+	}
+}
+
 // unread is an error of the store, where one of what is stored would end the experiment.
 type unread struct{ error }
 
@@ -626,13 +646,7 @@ func (x *served) resume(ctx context.Context, e *Engine, st store.Store, stored s
 	}
 	stored.Lines = x.shown // that are play's
 	var lost error
-	m, err := x.restored(e, epoch, stored, played(entries(func(yield func([]byte, error) bool) {
-		for line, err := range st.Lines(ctx, x.id, 0) {
-			if lost = err; !yield(line, err) {
-				return
-			}
-		}
-	})))
+	m, err := x.restored(e, epoch, stored, played(entries(lossOf(st.Lines(ctx, x.id, 0), &lost))))
 	if lost != nil {
 		return unread{lost}
 	}

@@ -163,6 +163,10 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		out.Kept = x.Experiment.Arms[x.Keep].Name
 	}
 	switch out.Why, out.Left = x.Why, x.Left; {
+	case x.Policy && (x.State == serve.Stopped || x.State == serve.Archived):
+		out.Kept = decl.KeepPolicy
+	case x.Policy:
+		out.Keep = decl.KeepPolicy
 	case x.Leader:
 		out.Keep = decl.KeepLeader
 	case x.Next >= 0:
@@ -351,6 +355,11 @@ func (f *front) audit(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	return nil, f.lines(w, lines)
+}
+
+// model is what was learnt of contexts.
+func (f *front) model(_ http.ResponseWriter, r *http.Request) (any, error) {
+	return f.Engine.Model(r.Context(), r.PathValue("name"))
 }
 
 func (f *front) ledger(_ http.ResponseWriter, r *http.Request) (any, error) {

@@ -118,11 +118,12 @@ func Handler(cfg Config) http.Handler {
 func (f *front) table() map[string]http.HandlerFunc {
 	const one, personal = "/v1/experiments/{name}", personalizer + "v1.0"
 	return map[string]http.HandlerFunc{
-		"GET /livez":        f.live,
-		"GET /readyz":       f.ready,
-		"GET /openapi.yaml": f.openAPI,
-		"GET /sotto.js":     f.script,
-		"GET /metrics":      f.metrics,
+		"GET /livez":          f.live,
+		"GET /readyz":         f.ready,
+		"GET /openapi.yaml":   f.openAPI,
+		"GET /sotto.js":       f.script(script),
+		"GET /sotto-model.js": f.script(modelScript),
+		"GET /metrics":        f.metrics,
 
 		"GET /hpke_config":           f.configs,
 		"POST /tasks/{task}/reports": f.upload,
@@ -151,6 +152,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"PATCH " + one:                    f.with(serve.ScopeAdmin, f.change),
 		"GET " + one + "/transcript":      f.reader(f.transcript),
 		"GET " + one + "/ledger":          f.reader(f.ledger),
+		"GET " + one + "/model":           f.reader(f.model),
 		"GET " + one + "/report":          f.reader(f.report),
 		"POST " + one + "/start":          f.with(serve.ScopeAdmin, f.operate(f.Engine.Start)),
 		"POST " + one + "/pause":          f.with(serve.ScopeAdmin, f.operate(f.Engine.Pause)),

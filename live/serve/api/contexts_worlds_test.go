@@ -57,7 +57,7 @@ func observedContexts(t *testing.T, front func(http.Handler) http.Handler,
 		if second == 20 {
 			o.look("PATCH", x, `{"window": "70s"}`)
 		}
-		for _, path := range []string{"", "/transcript", "/ledger", "/report"} {
+		for _, path := range []string{"", "/transcript", "/ledger", "/report", "/model"} {
 			o.look("GET", x+path, "")
 		}
 		o.look("GET", "/v1/experiments", "")

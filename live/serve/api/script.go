@@ -3,21 +3,29 @@ package api
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // sotto.js
+	_ "embed" // both
 	"encoding/hex"
 	"net/http"
 	"time"
 )
 
-//go:embed sotto.js
-var script []byte
+// The client for pages, and what it imports to decide by a model.
+var (
+	//go:embed sotto.js
+	script []byte
+	//go:embed sotto-model.js
+	modelScript []byte
+)
 
-// script serves the client for pages. A key in its address is the page's own to read, and is not
-// looked at.
-func (f *front) script(w http.ResponseWriter, r *http.Request) {
-	h, sum := w.Header(), sha256.Sum256(script)
-	h.Set("Content-Type", "text/javascript")
-	h.Set("ETag", `"`+hex.EncodeToString(sum[:16])+`"`)
-	h.Set("Cache-Control", "public, max-age=3600")
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(script))
+// script serves one. A key in its address is the page's own to read, and is not looked at.
+func (f *front) script(of []byte) http.HandlerFunc {
+	sum := sha256.Sum256(of)
+	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "text/javascript")
+		h.Set("ETag", tag)
+		h.Set("Cache-Control", "public, max-age=3600")
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(of))
+	}
 }

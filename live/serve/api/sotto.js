@@ -56,3 +56,10 @@ export function reward(decision, value = 1) {
  * with exposure: activate, and before its outcome can be known.
  */
 export const activate = (decision, shown = true) => send(decision, 'activations', { shown });
+
+/**
+ * Reads what an experiment with contexts has learnt (GET …/model, which your server hands on), to decide
+ * without a request: (await readModel(json)).best(context, actions).
+ */
+export const readModel = async (json) =>
+  (await import(new URL('sotto-model.js', here))).readModel(json);

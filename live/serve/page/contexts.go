@@ -27,6 +27,9 @@ type Contexts struct {
 	Protects string `json:"-"`
 }
 
+// learnt is kept in the place of an arm.
+const learnt = decl.KeepPolicy
+
 // What is protected, in the first sentence of a page.
 const (
 	rewardsAlone = "Rewards alone are protected: contexts, features, ids of actions and what was decided are " +

@@ -98,6 +98,7 @@ type Confirm struct {
 	Costs  []string // in sentences
 	Arms   []string // one of which is to be chosen, if there are any
 	Arm    string   // that is chosen
+	Learnt bool     // it is to be chosen whether what was learnt of contexts is kept
 	Last   bool     // who goes on knows that it is the last key
 	Wrong  *Wrong
 }
@@ -184,7 +185,13 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 func (p *Pages) askStop(r *http.Request, c *Confirm, info serve.Info) {
 	what, first := "the arm that is kept", ""
 	if info.Experiment.Contextual != nil {
+		declared := info.Experiment.Stop.Keep == decl.KeepPolicy
 		c.Do, c.Title, what = "Stop", "Stop: "+c.Name, "the first action"
+		if c.Learnt = !declared && info.Contextual.Released > 0 && info.State != serve.Failed; c.Learnt {
+			what += ", or what you choose here"
+		} else if declared {
+			what = keptOf(serve.Info{Policy: true})
+		}
 	} else if !slices.Contains(c.Arms, decl.KeepLeader) {
 		if s, err := p.snapshot(r.Context(), c.Name); err == nil && s.view.Leader != "" {
 			c.Leads, first = s.view.Leader, decl.KeepLeader
@@ -200,7 +207,7 @@ func (p *Pages) askStop(r *http.Request, c *Confirm, info serve.Info) {
 		return
 	}
 	if c.Now = stopNow + ", and destroy the rewards of " + waits; info.State == serve.Stopping {
-		c.Do, c.Title, c.Arms, c.Leads, c.Arm = "", stopNow+": "+c.Name, nil, "", ""
+		c.Do, c.Title, c.Arms, c.Leads, c.Arm, c.Learnt = "", stopNow+": "+c.Name, nil, "", "", false
 	}
 	if info.Experiment.Contextual != nil {
 		c.Costs = []string{"Nobody new is assigned any more. Of the rewards of " + waits + " that were not released, those in " +

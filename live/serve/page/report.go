@@ -159,6 +159,9 @@ func reportOf(x serve.Info) (*Summary, error) {
 	if x.Keep >= 0 {
 		out.Kept = decl.Arms[x.Keep].Name
 	}
+	if x.Policy && (x.State == serve.Stopped || x.State == serve.Archived) {
+		out.Kept = learnt
+	}
 	out.lo, out.hi = decl.Range()
 	out.Metrics = x.Measured()
 	if !x.First.IsZero() {
@@ -267,7 +270,9 @@ func (r *Summary) page(decl []byte) report.Page {
 		out.Warnings = append(out.Warnings, r.Reason)
 	}
 	state := states[r.State]
-	if r.Kept != "" {
+	if r.Contexts != nil && r.Kept != "" {
+		state += ", and everybody gets " + keptOf(serve.Info{Policy: true})
+	} else if r.Kept != "" {
 		state += ", and everybody gets " + r.Kept
 	}
 	out.Facts = []report.Fact{{Name: "state", Value: state}, {Name: "policy", Value: r.Policy},

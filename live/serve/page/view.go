@@ -162,7 +162,7 @@ func stateOf(info serve.Info) (State, string) {
 	if info.Keep >= 0 {
 		kept = ": everybody gets " + info.Experiment.Arms[info.Keep].Name
 	} else if info.Experiment.Contextual != nil {
-		kept = ": everybody gets the first action"
+		kept = ": everybody gets " + keptOf(info)
 	}
 	switch info.State {
 	case serve.Draft:
@@ -231,7 +231,15 @@ func stoppingOf(info serve.Info) string {
 	case info.Next >= 0:
 		return says + "; then everybody gets " + info.Experiment.Arms[info.Next].Name
 	}
-	return says + "; then everybody gets the first action"
+	return says + "; then everybody gets " + keptOf(info)
+}
+
+// keptOf says what is given of an experiment with contexts whose decisions have ended.
+func keptOf(info serve.Info) string {
+	if info.Policy {
+		return "the best action by what was learnt"
+	}
+	return "the first action"
 }
 
 // ledOf says that an arm which is kept is no answer of a rule.
