@@ -21,6 +21,7 @@ type Metric struct {
 	// counts for which it is not reported.
 	Lo, Hi, Default float64
 	Mechanism       privacy.Mechanism // privacy.Laplace or Gaussian, of values mapped to [0,1]
+	Aggregate       Aggregate         // what several reports of a decision make of it
 }
 
 // A further is a Metric, or a Rule as one: a sum of each decision beside its reward's, with a curator
@@ -59,6 +60,9 @@ func buildFurther(what string, in []Metric) (out []further, err error) {
 			m.Hi = 1
 		}
 		clip, err := release.NewClip(m.Lo, m.Hi)
+		if err == nil {
+			err = checkAggregate(m.Aggregate)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at, err)
 		}
@@ -83,7 +87,11 @@ func describe(all []further) string {
 		if f.most > 0 {
 			fmt.Fprintf(&b, "%q clipped at %v, %v\n", f.Name, f.most, f.Mechanism)
 		} else {
-			fmt.Fprintf(&b, "%q from %v to %v, else %v, %v\n", f.Name, f.Lo, f.Hi, f.Default, f.Mechanism)
+			fmt.Fprintf(&b, "%q from %v to %v, else %v, %v", f.Name, f.Lo, f.Hi, f.Default, f.Mechanism)
+			if f.Aggregate != First {
+				fmt.Fprintf(&b, ", %s", f.Aggregate)
+			}
+			b.WriteByte('\n')
 		}
 	}
 	return b.String()

@@ -88,6 +88,8 @@ type Config struct {
 	// Lo and Hi are the declared range of rewards; both 0 means [0,1]. Default, in it, is what a
 	// decision counts whose reward does not come. With contexts rewards are then mapped to [−1,1].
 	Lo, Hi, Default float64
+	// Aggregate says what several reports of a decision make of its reward. With contexts the first counts.
+	Aggregate Aggregate
 	// Window is how long a reward may take, at least 1, in the unit of the times that are handed
 	// in. It may change: what has been decided keeps its deadline.
 	Window int64
@@ -149,6 +151,7 @@ type Live struct {
 	vectors *vectors // that is the side, or nil
 	policy  interface{ Mechanism() privacy.Mechanism }
 	clip    release.Clip
+	adds    bool         // several reports of a decision can count, see Add
 	further []further    // sums of a decision beside its reward
 	missing []int64      // what is counted where nothing came, of all the sums of a decision, in steps
 	line    bytes.Buffer // what the ledger writes
@@ -244,6 +247,8 @@ func build(cfg Config) (*Live, error) {
 		return nil, errors.New("play: contexts are given, must not be beside a policy of arms")
 	case cfg.Epoch == Epoch{}:
 		return nil, errors.New("play: epoch is missing, must be 128 new random bits")
+	case cfg.Contexts != nil && cfg.Aggregate != First:
+		return nil, fmt.Errorf("play: aggregate is %s, must be none with contexts", cfg.Aggregate)
 	case !(cfg.Default >= cfg.Lo && cfg.Default <= cfg.Hi):
 		return nil, fmt.Errorf("play: default is %v, must be in the range, from %v to %v",
 			cfg.Default, cfg.Lo, cfg.Hi)
@@ -252,6 +257,9 @@ func build(cfg Config) (*Live, error) {
 		return nil, err
 	}
 	clip, err := release.NewClip(cfg.Lo, cfg.Hi)
+	if err == nil {
+		err = checkAggregate(cfg.Aggregate)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
@@ -264,8 +272,9 @@ func build(cfg Config) (*Live, error) {
 	if err := l.side.admit(); err != nil {
 		return nil, err
 	}
+	l.adds = l.cfg.Aggregate != First
 	for _, f := range l.further {
-		l.missing = append(l.missing, f.missing)
+		l.missing, l.adds = append(l.missing, f.missing), l.adds || f.Aggregate != First
 	}
 	l.cfg.Ledger = append(slices.Clip(cfg.Ledger), privacy.WithTranscript(&l.line))
 	return l, nil
@@ -283,7 +292,7 @@ func TermsOf(cfg Config) (Terms, error) {
 // terms are what must not change while decisions are out.
 func (l *Live) terms() Terms {
 	t := Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop,
-		Horizon: l.cfg.Horizon, Sums: describe(l.further)}
+		Horizon: l.cfg.Horizon, Sums: describe(l.further), Aggregate: l.cfg.Aggregate}
 	if l.cfg.Contexts != nil {
 		t.Dim = l.cfg.Contexts.Dim()
 	}
@@ -359,22 +368,9 @@ func (l *Live) Settle(t Ticket, reward float64, now int64) (Status, error) {
 
 // SettleAll is Settle with the decision's metrics, in the order of Config.Metrics: each is clipped to
 // its range, and NaN, or one beyond the end of the list, is its default. The decision's first report
-// counts, with all that is in it.
+// counts, with all that is in it, but see Add.
 func (l *Live) SettleAll(t Ticket, reward float64, metrics []float64, now int64) (Status, error) {
-	s, status, err := l.held(t, now)
-	if s == nil {
-		return status, err
-	}
-	if l.vectors != nil {
-		l.vectors.settle(s, t.Number, l.clip.Steps(reward))
-	} else if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {
-		s.Came.add(i)
-		s.Sum += l.clip.Steps(reward)
-		if len(l.further) > 0 {
-			l.addMetrics(s, metrics)
-		}
-	}
-	return Accepted, nil
+	return l.Add(t, 0, reward, metrics, now)
 }
 
 // Withdraw takes a ticket out: its unit never met the decision, which counts nowhere. The answer,

@@ -41,6 +41,8 @@ type Segment struct {
 	More    []int64 // the same of each metric, or see Live.Segment; nil if no reward came
 	Came    Set     // the decisions whose rewards came, less Start
 	Gone    Set     // the decisions that were withdrawn, less Start
+	// Totals are those of decisions of which several reports can count, less Start
+	Totals map[int]Total `json:",omitempty"`
 
 	lost   int  // how many of its decisions count nowhere
 	lapsed bool // and they are all known
@@ -189,7 +191,7 @@ func (q Queue) since(from int) Queue {
 	}
 	q.Segments = slices.Clone(q.Segments[first:])
 	for i := range q.Segments {
-		q.Segments[i].Came, q.Segments[i].Gone = nil, nil
+		q.Segments[i].Came, q.Segments[i].Gone, q.Segments[i].Totals = nil, nil, nil
 	}
 	return q
 }

@@ -113,6 +113,13 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 				return nil, fmt.Errorf("play: %w: a segment of arm %d has %d further sums, must have %d",
 					ErrState, a, len(g.More), len(l.missing)-1)
 			}
+			sums := 0
+			if l.adds {
+				sums = len(l.missing)
+			}
+			if err := g.checkTotals(min(g.until(), q.Issued)-g.Start, sums); err != nil {
+				return nil, fmt.Errorf("play: %w: a segment of arm %d: %w", ErrState, a, err)
+			}
 			g.lost, g.lapsed = 0, false
 			q.lose(g, g.Gone.Len())
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -30,9 +31,10 @@ type Terms struct {
 	Lo, Hi, Default float64
 	Take            Take
 	Drop            bool
-	Dim, Horizon    int    // with contexts
-	Sums            string // what the metrics or rules are, a line each
-	Joint           string `json:",omitempty"` // shares of arms, and where the first joint batches end
+	Dim, Horizon    int       // with contexts
+	Sums            string    // what the metrics or rules are, a line each
+	Joint           string    `json:",omitempty"` // shares of arms, and where the first joint batches end
+	Aggregate       Aggregate `json:",omitempty"` // of rewards
 }
 
 // State is a copy of the state as it is now: decisions that were made since it was last
@@ -59,6 +61,10 @@ func (q Queue) clone() Queue {
 func (s *Segment) clone() Segment {
 	out := *s
 	out.Came, out.Gone, out.More = slices.Clone(s.Came), slices.Clone(s.Gone), slices.Clone(s.More)
+	out.Totals = maps.Clone(s.Totals)
+	for i, t := range out.Totals {
+		out.Totals[i] = Total{slices.Clone(t.Sums), slices.Clone(t.Names)}
+	}
 	return out
 }
 
