@@ -73,7 +73,10 @@ type Experiment struct {
 	// Lo and Hi are the declared range of rewards, both 0 for [0,1]. Default, in it, is what a
 	// decision counts whose reward does not come.
 	Lo, Hi, Default float64
-	Window          time.Duration // for a reward to come in, from MinWindow to MaxWindow
+	// Aggregate says what several reports of a decision make of its reward: sum, count or max; empty: the
+	// first counts.
+	Aggregate string
+	Window    time.Duration // for a reward to come in, from MinWindow to MaxWindow
 	// Traffic is how many decisions a day are expected, 0 if nobody knows. Nothing is decided by
 	// it: it is what a first batch is proposed from.
 	Traffic float64
@@ -152,6 +155,7 @@ const (
 type Metric struct {
 	Name            string
 	Lo, Hi, Default float64        // as those of rewards
+	Aggregate       string         // as that of rewards
 	Budget          privacy.Budget // what one unit may lose by it, of the kind of the experiment's
 }
 
@@ -404,6 +408,7 @@ func metricKeys() []keyed.Key[Metric] {
 			}},
 		keyed.Always("default", keyed.Real(keyed.Object{}), func(m *Metric) *float64 { return &m.Default },
 			"what a decision counts for which it is not reported"),
+		keyed.Of("aggregate", keyed.OneOf(aggregates), func(m *Metric) *string { return &m.Aggregate }, aggregateDoc),
 		keyed.Always("budget", keyed.Budget(keyed.BudgetShapes()), func(m *Metric) *privacy.Budget { return &m.Budget },
 			"what one unit may lose by it, in addition").Must(),
 	}
@@ -422,6 +427,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 			}},
 		keyed.Always("default", keyed.Real(keyed.Object{}), func(l *Experiment) *float64 { return &l.Default },
 			"what a decision counts whose reward does not come"),
+		keyed.Of("aggregate", keyed.OneOf(aggregates), func(l *Experiment) *string { return &l.Aggregate }, aggregateDoc),
 	}
 }
 
@@ -620,6 +626,9 @@ func (l *Experiment) Check() error {
 	}
 	if err := keyed.CheckLabel(l.Unit.Of); err != nil {
 		return l.src.Wrap("unit.of", err)
+	}
+	if err := l.checkAggregates(); err != nil {
+		return err
 	}
 	if l.Contextual != nil {
 		return l.checkContextual()
@@ -831,7 +840,7 @@ const maxMetricBudget = 100
 // PlayMetrics are the metrics as they are played.
 func (l *Experiment) PlayMetrics() (out []play.Metric, err error) {
 	for i, m := range l.Metrics {
-		p := play.Metric{Name: m.Name, Lo: m.Lo, Hi: m.Hi, Default: m.Default}
+		p := play.Metric{Name: m.Name, Lo: m.Lo, Hi: m.Hi, Default: m.Default, Aggregate: play.Aggregate(m.Aggregate)}
 		if p.Mechanism, err = m.mechanism(l.Budget, l.Assignments()); err != nil {
 			return nil, l.fail(fmt.Sprintf("metrics[%d].budget", i), "%w", err)
 		}
@@ -1007,7 +1016,7 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
-	text += l.whom() + l.person()
+	text += l.whom() + l.person() + l.totals()
 	if l.Missing == MissingDrop {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"

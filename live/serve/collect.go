@@ -54,7 +54,7 @@ func (x *served) settle(j *job, touched map[[2]int][]int) error {
 		}
 		number := int(min(r.number, math.MaxInt)) // no decision has a number that an int has not
 		s, _ := x.play.Segment(r.arm, number)
-		had := s.Came.Has(number-s.Start) || s.Gone.Has(number-s.Start)
+		had := s.Came.Has(number-s.Start) || s.Gone.Has(number-s.Start) || shut(s, number-s.Start)
 		code := 2 * (number - s.Start)
 		k := play.Ticket{Arm: r.arm, Number: number, Deadline: r.deadline, Epoch: x.known[r.epoch]}
 		var got play.Status
@@ -63,7 +63,10 @@ func (x *served) settle(j *job, touched map[[2]int][]int) error {
 			code, had = code+1, s.Gone.Has(number-s.Start)
 			got, err = x.play.Withdraw(k, j.at)
 		} else {
-			got, err = x.play.SettleAll(k, r.reward, r.metrics, j.at)
+			got, err = x.play.Add(k, x.nameOf(k.Arm, k.Number, r.id), r.reward, r.metrics, j.at)
+			if x.aggregates {
+				x.reported[numbered{k.Arm, k.Number}] = struct{}{}
+			}
 		}
 		if err != nil {
 			return err
@@ -119,6 +122,10 @@ func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok 
 		}
 		w.Parts = append(w.Parts, x.part(at, numbers))
 	}
+	if x.play != nil {
+		w.Totals = x.totals()
+	}
+	clear(x.reported)
 	if x.todo.has(theRecord) {
 		data, err := x.data()
 		if err != nil {
@@ -141,7 +148,7 @@ func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok 
 	}
 	x.came = nil
 	w.DropSums, w.DropUnits = x.todo.has(dropSums), x.todo.has(dropUnits)
-	ok = w.Record != nil || w.Plan != nil || len(w.Arms)+len(w.Segments)+len(w.Units)+len(w.Lines) > 0 ||
+	ok = w.Record != nil || w.Plan != nil || len(w.Arms)+len(w.Segments)+len(w.Totals)+len(w.Units)+len(w.Lines) > 0 ||
 		w.DropSums || w.DropUnits || len(touched) > 0
 	x.todo = 0
 	return w, ok, nil

@@ -14,7 +14,8 @@ import (
 // configOf is a play of what was declared, but for its curators and its epoch, and how its rule says its
 // answer, nil if it gives none.
 func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func() int, err error) {
-	cfg = play.Config{Lo: x.Lo, Hi: x.Hi, Default: x.Default, Window: x.Window.Milliseconds()}
+	cfg = play.Config{Lo: x.Lo, Hi: x.Hi, Default: x.Default, Aggregate: play.Aggregate(x.Aggregate),
+		Window: x.Window.Milliseconds()}
 	if cfg.Ledger, err = caps(x); err != nil {
 		return cfg, nil, err
 	}
@@ -80,6 +81,9 @@ func (x *served) restored(e *Engine, epoch play.Epoch, from store.Stored,
 		return nil, err
 	}
 	if state.Arms, err = queuesOf(from, len(x.board.queues), x.decl.Contextual != nil); err != nil {
+		return nil, err
+	}
+	if err = addTotals(state.Arms, from.Totals, 1+len(x.decl.Metrics)); err != nil {
 		return nil, err
 	}
 	if state.Events, err = x.events.restored(from.Events, len(cfg.Rules)); err != nil {

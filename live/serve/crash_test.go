@@ -30,7 +30,7 @@ import (
 
 // What a child does is written down line by line, each in one write, so that a kill loses none:
 //
-//	sent TOKEN STEPS     a reward is about to be reported
+//	sent TOKEN STEPS     a reward is about to be reported, or TOKEN.ID where all of a decision count
 //	got TOKEN STATUS     and was answered
 //	line NUMBER TEXT     a line of the transcript was shown
 //	sums NUMBER SUM      what all lines before this one released
@@ -101,6 +101,15 @@ func (s *twin) Commit(ctx context.Context, c store.Commit) error {
 				s.held, s.said = &c, saidSums.Load()
 				time.Sleep(40 * time.Millisecond) // more than a tick
 				return nil
+			}
+		}
+	case "forgets names": // a report that is sent again counts again
+		for i, w := range c.Writes {
+			for j, row := range w.Totals {
+				if total, err := readTotal(row.Data, 1); err == nil && len(total.Names) > 0 {
+					total.Names = nil
+					c.Writes[i].Totals[j].Data = appendTotal(nil, total)
+				}
 			}
 		}
 	case "forgets reports":
@@ -296,15 +305,29 @@ func TestCrashChild(t *testing.T) {
 				}
 				time.Sleep(time.Duration((1+slow)*rand.IntN(3)) * time.Millisecond)
 				if rand.IntN(4) > 0 {
-					steps, letGo := rand.Int64N(1<<20+1)/grid*grid, held.of(e, d.Token, d.Expires)
-					say("sent %s %d", d.Token, steps)
-					report(d.Token, steps)
+					letGo := held.of(e, d.Token, d.Expires)
+					for _, name := range reportsOf(text, d.Token) {
+						steps := rand.Int64N(1<<20+1) / grid * grid
+						say("sent %s %d", name, steps)
+						report(name, steps)
+					}
 					letGo()
 				}
 			}
 		})
 	}
 	sayShown(t, e)
+}
+
+// reportsOf are the names of what a child reports of a decision: one, or several that add up.
+func reportsOf(text, token string) (names []string) {
+	if !strings.Contains(text, "aggregate") {
+		return []string{token}
+	}
+	for id := range 1 + rand.IntN(3) {
+		names = append(names, fmt.Sprintf("%s.%d", token, id))
+	}
+	return names
 }
 
 // sayShown says all that is shown of an experiment.
@@ -465,17 +488,22 @@ func (w *witness) holdArms(t *testing.T, e *Engine) (released int) {
 	t.Helper()
 	x := mustFind(t, e, "shop")
 	sign := newSigner(x.tokenKey)
-	accepted := map[[2]int]int64{}
-	for token, s := range w.got {
+	accepted, by := map[[2]int]int64{}, map[[2]int]string{}
+	for name, s := range w.got {
 		if Status(s) != Accepted {
 			continue
 		}
+		token, id, several := strings.Cut(name, ".")
 		k, ok := sign.read(token)
 		at := [2]int{k.arm, int(k.number)}
-		if _, twice := accepted[at]; twice || !ok {
-			w.fault("decision %v counts for two", at)
+		if other, twice := by[at]; twice && (other != token || !several) || !ok {
+			w.fault("decision %v counts for two, %s", at, id)
 		}
-		accepted[at] = w.sent[token]
+		by[at] = token
+		accepted[at] += w.sent[name]
+	}
+	for at, steps := range accepted {
+		accepted[at] = min(steps, 1<<20)
 	}
 	lines, err := e.Transcript(t.Context(), "shop")
 	if err != nil {
@@ -574,11 +602,11 @@ func crashStore(t *testing.T, at func(context.Context) (store.Store, error), tex
 }
 
 // crash kills a child so often.
-func crash(t *testing.T, fault string, kills int) (w *witness, released int) {
+func crash(t *testing.T, fault, text string, kills int) (w *witness, released int) {
 	t.Helper()
 	dir := t.TempDir()
-	crashStore(t, store.SQLite(dir), crashShop)
-	if w = newWitness(crashShop); w.lives(t, dir, fault, kills) {
+	crashStore(t, store.SQLite(dir), text)
+	if w = newWitness(text); w.lives(t, dir, fault, kills) {
 		released = w.judge(t, dir)
 	}
 	return w, released
@@ -627,20 +655,28 @@ func TestCrash(t *testing.T) {
 		t.Skip("it takes ten seconds")
 	}
 	t.Parallel()
-	w, released := crash(t, "", kills())
-	for _, f := range w.faults {
-		t.Error(f)
-	}
-	counts := map[string]int{}
-	for _, s := range w.got {
-		counts[s]++
-	}
-	t.Logf("%d kills, %d times ready, %d rewards sent, %v, %d lines shown, %d decisions released", kills(), w.starts,
-		len(w.sent), counts, len(w.lines), released)
-	if counts["accepted"] == 0 || released == 0 || w.starts < kills()/4 {
-		t.Errorf("nothing was tried: %v, %d released, %d starts", counts, released, w.starts)
+	for name, text := range map[string]string{"first": crashShop, "sum": crashSum} {
+		t.Run(name, func(t *testing.T) {
+			kills := (kills() + 1) / 2
+			w, released := crash(t, "", text, kills)
+			for _, f := range w.faults {
+				t.Error(f)
+			}
+			counts := map[string]int{}
+			for _, s := range w.got {
+				counts[s]++
+			}
+			t.Logf("%d kills, %d times ready, %d rewards sent, %v, %d lines shown, %d decisions released", kills, w.starts,
+				len(w.sent), counts, len(w.lines), released)
+			if counts["accepted"] == 0 || released == 0 || w.starts < kills/4 {
+				t.Errorf("nothing was tried: %v, %d released, %d starts", counts, released, w.starts)
+			}
+		})
 	}
 }
+
+// crashSum is crashShop where all reports of a decision add up.
+var crashSum = strings.Replace(crashShop, "default: 0.25}", "default: 0.25, aggregate: sum}", 1)
 
 // Stores that are wrong are found.
 func TestCrashTwins(t *testing.T) {
@@ -653,10 +689,15 @@ func TestCrashTwins(t *testing.T) {
 		"releases outside of the transaction": "the transcript does not hold",
 		"draws noise again":                   "was shown as",
 		"issues numbers again":                "counts for two",
+		"forgets names":                       "accepted",
 	} {
 		t.Run(fault, func(t *testing.T) {
+			text := crashShop
+			if fault == "forgets names" {
+				text = crashSum
+			}
 			for range 20 { // each finds it with a probability far above a half
-				w, _ := crash(t, fault, 12)
+				w, _ := crash(t, fault, text, 12)
 				for _, f := range w.faults {
 					if strings.Contains(f, as) {
 						t.Log(f)

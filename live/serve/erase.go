@@ -19,7 +19,8 @@ const erasedArm = math.MaxUint16
 // is a keyed hash of another kind, so that it is not assigned again, and does not pay a second
 // time, until the experiment is archived; that of a unit which never came is kept too, so that
 // nobody is told who did. A reward of hers that was counted stays in its sum, where it cannot be
-// told from others, until that is released with its noise or destroyed; so does an event's vector,
+// told from others, until that is released with its noise or destroyed: where several reports of a decision
+// count, what they were worth, and what she reports later counts nowhere. So does an event's vector,
 // without its name, and then in the transcript's Σaaᵀ. When it returns nil this is
 // durable, and what was on the disk is overwritten as far as the store can (see store.SQLite).
 //
@@ -34,6 +35,7 @@ func (e *Engine) Erase(ctx context.Context, name, unit string) error {
 			return fmt.Errorf("it is draft, must have started: %w", ErrState)
 		case Running, Paused, Stopping:
 			t := tagOf(x.tags, unit)
+			x.seal(t)
 			delete(x.units, t)
 			delete(x.events.of, t)
 			x.units[x.stone(t)] = assignment{arm: erasedArm, propensity: 1}

@@ -160,6 +160,8 @@ type served struct {
 	tokenKey []byte
 	hookKey  []byte   // signs what its webhook is told
 	gatherer gatherer // nil where rewards come in the open
+	// several reports of a decision count
+	aggregates bool
 	debts    *debts   // the engine's
 	date     func(now int64) int64
 	tick     int64
@@ -189,9 +191,11 @@ type served struct {
 	hours   hours
 	written []wrote // by arm, what is on disk
 	parts   map[[2]int]int
-	todo    todo
-	owes    bool // debts has it
-	telling bool // the webhook is being told
+	// decisions whose totals are to be written
+	reported map[numbered]struct{}
+	todo     todo
+	owes     bool // debts has it
+	telling  bool // the webhook is being told
 }
 
 // A durable is what is told of an experiment and was written: while nothing can be, what an operator did is
@@ -242,6 +246,7 @@ func (t todo) has(what todo) bool { return t&what != 0 }
 type hashes struct {
 	tags   hash.Hash // what they are kept under
 	shares hash.Hash // where they are for the share
+	ids    hash.Hash // of reports' ids
 	layer  hash.Hash // and for the layer
 	stones hash.Hash // of tags that were erased
 	// what persons are kept under, where their decisions are counted
@@ -290,12 +295,13 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 		copy(r.Key[:], r.seeds[:16])
 		copy(r.Coins[:], r.seeds[16:])
 	}
-	x := &served{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date}
+	x := &served{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date, aggregates: decl.Aggregates()}
 	x.retime()
 	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
 	x.sign = newSigner(x.tokenKey)
 	x.hookKey = hex.AppendEncode(nil, keyFor(e.secret[:], r.Key[:], "webhook"))
 	x.tags = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "tag"))
+	x.ids = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "ids"))
 	x.shares = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "share"))
 	x.stones = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "erased"))
 	x.persons = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "person"))
@@ -355,7 +361,7 @@ func (x *served) run(p *play.Live, epoch play.Epoch) {
 	x.known = map[epochTag]play.Epoch{tagOfEpoch(epoch): epoch}
 	x.at = x.place(tagOfEpoch(epoch))
 	x.written = make([]wrote, len(x.board.queues))
-	x.parts = map[[2]int]int{}
+	x.parts, x.reported = map[[2]int]int{}, map[numbered]struct{}{}
 	for a := range x.written {
 		for _, r := range p.Queue(a, 0).Runs {
 			x.known[tagOfEpoch(r.Epoch)] = r.Epoch

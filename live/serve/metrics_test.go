@@ -48,7 +48,7 @@ func TestMetrics(t *testing.T) {
 					}
 					report := func(metrics map[string]float64) {
 						t.Helper()
-						out, err := e.Outcomes(t.Context(), decl.Name, []Outcome{{Report{d.Token, 1}, metrics}})
+						out, err := e.Outcomes(t.Context(), decl.Name, []Outcome{{Report: Report{d.Token, 1}, Metrics: metrics}})
 						if err != nil || out[0] != (Result{Status: Accepted}) {
 							t.Fatal(out, err)
 						}
@@ -116,8 +116,8 @@ func TestUnknownMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := e.Outcomes(t.Context(), "shop", []Outcome{{Report{d.Token, 1},
-		map[string]float64{"basket": 1, "0.731": 2}}})
+	out, err := e.Outcomes(t.Context(), "shop", []Outcome{{Report: Report{d.Token, 1},
+		Metrics: map[string]float64{"basket": 1, "0.731": 2}}})
 	var of *keyed.Error
 	if err != nil || !errors.As(out[0].Err, &of) || of.Error() !=
 		"metrics: has a name that is none of the experiment's metrics" {

@@ -99,7 +99,12 @@ func (e *Engine) Rank(ctx context.Context, name string, ask RankAsk) (Ranking, e
 // RewardEvent takes the reward of an event, and returns when it is durable. It is answered as Reward
 // answers: the first one counts, and whether one came before is not told.
 func (e *Engine) RewardEvent(ctx context.Context, name, event string, reward float64) (Status, error) {
-	return e.reportEvent(ctx, name, event, reported{what: rewarded, reward: reward})
+	return e.ReportEvent(ctx, name, event, "", reward)
+}
+
+// ReportEvent is RewardEvent of a report with an id (Outcome.ID).
+func (e *Engine) ReportEvent(ctx context.Context, name, event, id string, reward float64) (Status, error) {
+	return e.reportEvent(ctx, name, event, reported{what: rewarded, id: id, reward: reward})
 }
 
 // ActivateEvent says that an event was met, and returns when that is durable: Accepted until its
@@ -116,6 +121,11 @@ func (e *Engine) reportEvent(ctx context.Context, name, event string, r reported
 	j := &job{on: x, at: e.now(), results: make([]Result, 1)}
 	if err := checkEvent(event); err != nil {
 		return "", fmt.Errorf("experiment %q: %w", name, err)
+	}
+	if r.what == rewarded {
+		if err := x.checkID(Outcome{Report: Report{Reward: r.reward}, ID: r.id}); err != nil {
+			return "", fmt.Errorf("experiment %q: %w", name, err)
+		}
 	}
 	x.mu.Lock()
 	k, err := x.event(event)

@@ -201,6 +201,9 @@ type Outcome struct {
 	Report
 	// Metrics are by name; those that are not in it, and what is no number, count as their defaults.
 	Metrics map[string]float64
+	// ID tells the reports of one decision apart, where all of them count (decl.Experiment.AddsUp): one of
+	// the same id counts once. A reward that is NaN then is not in the report.
+	ID string
 }
 
 // A Result answers a report: a status, or ErrToken.
@@ -261,6 +264,7 @@ type job struct {
 type reported struct {
 	ticket
 	what   reporting
+	id     string
 	reward float64
 	// by metric, NaN where there is none
 	metrics []float64
@@ -443,7 +447,8 @@ func (e *Engine) Rewards(ctx context.Context, name string, reports []Report) ([]
 	return e.Outcomes(ctx, name, outcomes)
 }
 
-// Outcomes is Rewards with metrics: the first report of a decision counts, with all that is in it.
+// Outcomes is Rewards with metrics: the first report of a decision counts, with all that is in it, or
+// all of them do, where the experiment says so (decl.Experiment.Aggregates).
 func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) ([]Result, error) {
 	x, err := e.find(name)
 	if err != nil {
@@ -466,6 +471,9 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 			j.results[i].Status = OverLimit
 		default:
 			metrics, err := x.metricsOf(r.Metrics)
+			if err == nil {
+				err = x.checkID(r)
+			}
 			if err != nil {
 				j.results[i].Err = err
 				continue
@@ -474,7 +482,7 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 				j.results[i].Status = x.inRange(r)
 				continue
 			}
-			j.reports = append(j.reports, reported{ticket: t, reward: r.Reward, metrics: metrics, result: i})
+			j.reports = append(j.reports, reported{ticket: t, id: r.ID, reward: r.Reward, metrics: metrics, result: i})
 		}
 	}
 	if len(j.reports) > 0 {
@@ -487,15 +495,21 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 }
 
 // inRange says whether what is reported of a forced decision would be clipped. Of one that counts nobody is
-// told: an answer must not depend on a person's reward. This one is nobody's, and is not kept.
+// told: an answer must not depend on a person's reward. This one is nobody's, and is not kept: where all reports of
+// a decision count, it is looked at as if it were alone.
 func (x *served) inRange(r Outcome) Status {
-	in := func(v, lo, hi float64) bool { return v >= lo && v <= hi }
+	in := func(how string, v, lo, hi float64) bool {
+		if how == string(play.CountUp) {
+			v = 1
+		}
+		return v >= lo && v <= hi
+	}
 	lo, hi := x.decl.Range()
-	all := in(r.Reward, lo, hi)
+	all := math.IsNaN(r.Reward) && x.aggregates || in(x.decl.Aggregate, r.Reward, lo, hi)
 	for _, m := range x.decl.Metrics {
 		if v, ok := r.Metrics[m.Name]; ok {
 			lo, hi := m.Range()
-			all = all && in(v, lo, hi)
+			all = all && in(m.Aggregate, v, lo, hi)
 		}
 	}
 	if all {

@@ -78,7 +78,7 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 				return k
 			}}
 	}
-	tokens, terms := map[int]string{}, Change{Window: &longer, Floor: &floor}
+	tokens, said, terms := map[int]string{}, map[int]int{}, Change{Window: &longer, Floor: &floor}
 	if strings.Contains(text, "policy: split") {
 		terms.Floor = nil
 	}
@@ -90,6 +90,9 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 		},
 		reward: func(n int, r float64) (Status, error) {
 			one := Outcome{Report: Report{tokens[n], r}}
+			if said[n]++; strings.Contains(text, "aggregate") {
+				one.ID = fmt.Sprint(said[n])
+			}
 			if strings.Contains(text, "metrics") && n%5 == 0 {
 				one.Metrics = map[string]float64{"basket": 150 * r}
 			}
@@ -253,6 +256,8 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				fmt.Fprintln(&out, g.Sum, g.More)
 			case twin == "learns" && g.More != nil: // from what was not released
 				fmt.Fprintln(&out, x.estimate()[0]+float64(g.More[0]))
+			case twin == "totals":
+				fmt.Fprintln(&out, len(g.Totals))
 			}
 		}
 		info, err := e.Get(t.Context(), of.name)
@@ -293,6 +298,8 @@ func TestTwoWorlds(t *testing.T) {
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
 	}
 	twoWorlds(t, slices.Concat(exposures, early), sayings, "duplicates", "counts", "sums", "charges rewards")
+	twoWorlds(t, []string{summed, strings.Replace(summed, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
+		"window: 40s", 1) + stopsThere}, sayings, "duplicates", "totals")
 	for _, text := range early {
 		if !strings.Contains(world(t, "", text, nil), "ahead: true") {
 			t.Error("her reward is not released ahead of a batch")
@@ -372,6 +379,10 @@ var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: ac
 	"window: 40s", 1), with("exposure: retract"), with(basket), splitShop,
 	splitShop + "exposure: activate\nactivate_within: 20s\n", splitShop + "exposure: retract\n" + basket,
 	with(basket) + stopsThere, with("exposure: retract") + stopsThere}
+
+// summed is an experiment of which all reports of a decision count.
+var summed = strings.Replace(with(strings.Replace(basket, "default: 50", "default: 50, aggregate: max", 1)),
+	"default: 0}", "default: 0, aggregate: sum}", 1)
 
 // splitShop is an A/B test in rows of 33 decisions or more.
 const splitShop = `

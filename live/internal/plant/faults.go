@@ -372,9 +372,9 @@ func Faults() []Fault {
 		Needs: "exposure activate; an activation, a restart in its window, and the same again, or the reward",
 	}, {
 		// Who reports again counts again.
-		Name: "a reward twice", File: "play/play.go",
-		Was:   `} else if i := t.Number - s.Start; !s.Came.Has(i) && !s.Gone.Has(i) {`,
-		Is:    `} else if i := t.Number - s.Start; (PLANTED || !s.Came.Has(i)) && !s.Gone.Has(i) {`,
+		Name: "a reward twice", File: "play/total.go",
+		Was:   `} else if !s.Came.Has(i) && !s.Gone.Has(i) {`,
+		Is:    `} else if (PLANTED || !s.Came.Has(i)) && !s.Gone.Has(i) {`,
 		Needs: "a reward that is reported again in its window, and a release",
 	}, {
 		// The vectors of what was decided are not written with it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"reflect"
@@ -63,6 +64,7 @@ func (q *activationRequest) check() error {
 
 type rewardRequest struct {
 	Decision string   `json:"decision"`
+	ID       string   `json:"id"` // of this report, where all reports of a decision count
 	Reward   *float64 `json:"reward"`
 	// by name; a pointer, since null is no number
 	Metrics map[string]*float64 `json:"metrics"`
@@ -72,8 +74,11 @@ func (q *rewardRequest) check() error {
 	if q.Decision == "" {
 		return refused(http.StatusBadRequest, "decision", "decision is missing")
 	}
-	if err := checkReward("reward", q.Reward); err != nil {
-		return err
+	// of several reports one may be of metrics alone
+	if q.Reward != nil || q.ID == "" || len(q.Metrics) == 0 {
+		if err := checkReward("reward", q.Reward); err != nil {
+			return err
+		}
 	}
 	for _, m := range q.Metrics {
 		if m == nil {
@@ -84,7 +89,10 @@ func (q *rewardRequest) check() error {
 }
 
 func (q *rewardRequest) report() serve.Outcome {
-	r := serve.Outcome{Report: serve.Report{Token: q.Decision, Reward: *q.Reward}}
+	r := serve.Outcome{Report: serve.Report{Token: q.Decision, Reward: math.NaN()}, ID: q.ID}
+	if q.Reward != nil {
+		r.Reward = *q.Reward
+	}
 	if len(q.Metrics) > 0 {
 		r.Metrics = make(map[string]float64, len(q.Metrics))
 		for name, m := range q.Metrics {

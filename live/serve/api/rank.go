@@ -67,6 +67,7 @@ func (q *rankRequest) ask() serve.RankAsk {
 }
 
 type eventRewardRequest struct {
+	ID     string   `json:"id"` // as that of a rewardRequest
 	Reward *float64 `json:"reward"`
 }
 
@@ -192,7 +193,7 @@ func (f *front) rewardEvent(w http.ResponseWriter, r *http.Request) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := f.Engine.RewardEvent(r.Context(), r.PathValue("name"), event, *in.Reward)
+	s, err := f.Engine.ReportEvent(r.Context(), r.PathValue("name"), event, in.ID, *in.Reward)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ type kept struct {
 	parts    map[[3]int]Part
 	events   map[int]Events
 	reports  map[[2]int]Hidden
+	totals   map[[2]int]Total
 	units    [][]byte
 	lines    [][]byte
 	hours    map[int64]Hour
@@ -92,6 +93,9 @@ func (m *memory) Load(_ context.Context, id int64) (Stored, error) {
 	})
 	out.Parts = slices.SortedFunc(maps.Values(k.parts), func(a, b Part) int {
 		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Number, b.Number))
+	})
+	out.Totals = slices.SortedFunc(maps.Values(k.totals), func(a, b Total) int {
+		return cmp.Or(cmp.Compare(a.Arm, b.Arm), cmp.Compare(a.Number, b.Number))
 	})
 	out.Events = slices.SortedFunc(maps.Values(k.events), func(a, b Events) int {
 		return cmp.Compare(a.Start, b.Start)
@@ -198,7 +202,8 @@ func (m *memory) write(w Write) {
 	k := m.stored[w.ID]
 	if k == nil {
 		k = &kept{arms: map[int]Arm{}, segments: map[[2]int]Segment{}, parts: map[[3]int]Part{},
-			events: map[int]Events{}, reports: map[[2]int]Hidden{}, hours: map[int64]Hour{}}
+			events: map[int]Events{}, reports: map[[2]int]Hidden{}, totals: map[[2]int]Total{},
+			hours: map[int64]Hour{}}
 		m.stored[w.ID] = k
 	}
 	if w.Record != nil {
@@ -239,6 +244,9 @@ func (m *memory) write(w Write) {
 			k.reports[at] = Hidden{r.Arm, r.Number, bytes.Clone(r.Data)}
 		}
 	}
+	for _, t := range w.Totals {
+		k.totals[[2]int{t.Arm, t.Number}] = Total{t.Arm, t.Number, bytes.Clone(t.Data)}
+	}
 	if len(w.Units) > 0 {
 		k.units = append(k.units, bytes.Clone(w.Units))
 	}
@@ -251,11 +259,12 @@ func (m *memory) write(w Write) {
 	}
 }
 
-// drop destroys segments with their parts, events and reports.
+// drop destroys segments with their parts, events, reports and totals.
 func (k *kept) drop(gone func(arm, start int) bool) {
 	maps.DeleteFunc(k.segments, func(at [2]int, _ Segment) bool { return gone(at[0], at[1]) })
 	maps.DeleteFunc(k.parts, func(at [3]int, _ Part) bool { return gone(at[0], at[1]) })
 	maps.DeleteFunc(k.reports, func(at [2]int, _ Hidden) bool { return gone(at[0], at[1]) })
+	maps.DeleteFunc(k.totals, func(at [2]int, _ Total) bool { return gone(at[0], at[1]) })
 	maps.DeleteFunc(k.events, func(start int, _ Events) bool { return gone(0, start) })
 }
 

@@ -41,7 +41,7 @@ func TestPostgresIsTheModel(t *testing.T) {
 		return open, func() {
 			if _, err := conn.Exec(ctx, "UPDATE writer SET term = 0, now = 0; DELETE FROM experiment; "+
 				"DELETE FROM arm; DELETE FROM segment; DELETE FROM redeemed; DELETE FROM assignment; "+
-				"DELETE FROM event; DELETE FROM report; "+
+				"DELETE FROM event; DELETE FROM report; DELETE FROM total; "+
 				"DELETE FROM release; DELETE FROM traffic; DELETE FROM key; DELETE FROM audit"); err != nil {
 				t.Fatal(err)
 			}

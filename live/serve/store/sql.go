@@ -58,11 +58,18 @@ const since4 = `
 CREATE TABLE report (
 	experiment INTEGER NOT NULL, arm INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
 	PRIMARY KEY (experiment, arm, number)) STRICT;
+` + since5
+
+// since5 is what version 6 has and version 5 has not. A total is a row, so that it can be destroyed alone.
+const since5 = `
+CREATE TABLE total (
+	experiment INTEGER NOT NULL, arm INTEGER NOT NULL, number INTEGER NOT NULL, data BLOB NOT NULL,
+	PRIMARY KEY (experiment, arm, number)) STRICT;
 `
 
 // schemaVersion is the version of schema. A store of an older one that since knows is made one of it
 // by whoever opens it to write.
-const schemaVersion = 5
+const schemaVersion = 6
 
 // since is what a store of an older version has not, empty of one that cannot be made one of now.
 func since(version int64) string {
@@ -71,6 +78,8 @@ func since(version int64) string {
 		return since3
 	case 4:
 		return since4
+	case 5:
+		return since5
 	}
 	return ""
 }
@@ -119,7 +128,7 @@ func (c Commit) drops() bool {
 
 // byNumber are the tables of what goes with a release, and where their rows have a decision's number.
 var byNumber = []struct{ table, number string }{{"segment", "start"}, {"redeemed", "start"},
-	{"report", "number"}}
+	{"report", "number"}, {"total", "number"}}
 
 // linesOf is how many lines experiment $1 has, by the number of the last one. To count them SQLite would
 // read all that is in them.
@@ -147,6 +156,7 @@ func (w Write) statements(add func(query string, args ...any)) {
 		yes   bool
 		table string
 	}{{w.DropSums, "segment"}, {w.DropSums, "redeemed"}, {w.DropSums, "event"}, {w.DropSums, "report"},
+		{w.DropSums, "total"},
 		{w.DropUnits, "assignment"}} {
 		if drop.yes {
 			add("DELETE FROM "+drop.table+" WHERE experiment = $1", w.ID)
@@ -176,6 +186,10 @@ func (w Write) statements(add func(query string, args ...any)) {
 	for _, r := range w.Reports {
 		add("INSERT INTO report VALUES ($1, $2, $3, $4) ON CONFLICT (experiment, arm, number) DO NOTHING",
 			w.ID, r.Arm, r.Number, bytesOf(r.Data))
+	}
+	for _, t := range w.Totals {
+		add("INSERT INTO total VALUES ($1, $2, $3, $4) ON CONFLICT (experiment, arm, number) DO UPDATE SET "+
+			"data = excluded.data", w.ID, t.Arm, t.Number, bytesOf(t.Data))
 	}
 	if len(w.Units) > 0 {
 		add("INSERT INTO assignment (experiment, units) VALUES ($1, $2)", w.ID, w.Units)
@@ -267,6 +281,12 @@ func (s tables) load(ctx context.Context, id int64) (out Stored, err error) {
 			out.Parts = append(out.Parts, p)
 			return err
 		})
+	each("SELECT arm, number, data FROM total WHERE experiment = $1 ORDER BY arm, number", func(rows *sql.Rows) error {
+		var t Total
+		err := rows.Scan(&t.Arm, &t.Number, &t.Data)
+		out.Totals = append(out.Totals, t)
+		return err
+	})
 	each("SELECT start, data FROM event WHERE experiment = $1 ORDER BY start", func(rows *sql.Rows) error {
 		var v Events
 		err := rows.Scan(&v.Start, &v.Data)

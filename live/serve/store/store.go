@@ -6,8 +6,8 @@
 // began before are refused from then on, each inside its own transaction: a process that was
 // stopped, forgotten, and woke up again cannot write.
 //
-// What is stored holds sums of rewards, for a moment of single ones: whoever reads the files is the
-// curator. What a release has taken is gone from the store with the same transaction, and is
+// What is stored holds sums of rewards, for a moment of single ones, and where several reports of a
+// decision count its total until that is released: whoever reads the files is the curator. What a release has taken is gone from the store with the same transaction, and is
 // overwritten, not just unlinked.
 package store
 
@@ -123,6 +123,7 @@ type Stored struct {
 	Arms     []Arm // by arm
 	Segments []Segment
 	Parts    []Part   // by arm, start and number
+	Totals   []Total  // by arm and number
 	Events   []Events // by start
 	Units    [][]byte // in the order in which they were added
 	Hours    []Hour   // by time
@@ -164,6 +165,13 @@ type Hidden struct {
 	Data        []byte // as the store's user writes it
 }
 
+// A Total is what has come of a decision of which several reports count: one person's. It is kept until
+// the decision is released, and goes with its segment.
+type Total struct {
+	Arm, Number int
+	Data        []byte // as the store's user writes it
+}
+
 // Events are what must be known of decisions of arm 0 until they are released, from number Start on.
 // They are of one segment, and go with it.
 type Events struct {
@@ -189,13 +197,14 @@ type Write struct {
 	Parts    []Part
 	Events   []Events // that are new
 	Reports  []Hidden // the first of a decision stays
+	Totals   []Total  // the last of a decision stays
 	Units    []byte
 	Hours    []Hour
 	// Lines are the next of the transcript, the first of them number Number; the decisions of Taken
-	// are in them, and their segments, parts, events and reports go.
+	// are in them, and their segments, parts, events, reports and totals go.
 	Lines  [][]byte
 	Number int
 	Taken  []play.Taken
-	// DropSums destroys all segments, parts, events and reports, DropUnits all units.
+	// DropSums destroys all segments, parts, events, reports and totals, DropUnits all units.
 	DropSums, DropUnits bool
 }

@@ -190,6 +190,9 @@ func testModel(t *testing.T, empty func(*rapid.T) (func(context.Context) (Store,
 				for n := range rapid.SampledFrom([]int{0, 2, 5}).Draw(t, "reports") {
 					w.Reports = append(w.Reports, Hidden{n % 2, n, blob.Draw(t, "report")})
 				}
+				for range small.Draw(t, "totals") {
+					w.Totals = append(w.Totals, Total{small.Draw(t, "arm"), small.Draw(t, "number"), blob.Draw(t, "total")})
+				}
 				if rapid.Bool().Draw(t, "units") {
 					w.Units = blob.Draw(t, "units")
 				}
@@ -500,7 +503,8 @@ func TestOlderSchema(t *testing.T) {
 	}
 }
 
-var olderSchemas = map[int]string{3: "DROP TABLE event; DROP TABLE report; ", 4: "DROP TABLE report; "}
+var olderSchemas = map[int]string{3: "DROP TABLE event; DROP TABLE report; DROP TABLE total; ",
+	4: "DROP TABLE report; DROP TABLE total; ", 5: "DROP TABLE total; "}
 
 func testOlderSchema(t *testing.T, open, read func(context.Context) (Store, error), older func(Store) error) {
 	t.Helper()
