@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"maps"
 	"os"
 	"regexp"
@@ -42,7 +43,9 @@ var askTexts = kong.Vars{
 		"more than once.",
 	"rewardReport": "The decision, and its reward; - for the reward reads it from standard input, " +
 		"where no list of processes shows it. - alone reads lines of JSON from there: " +
-		`{"decision": "…", "reward": 1}.`,
+		`{"decision": "…", "reward": 1}, perhaps with "id" and "metrics".`,
+	"rewardID": "Name of this report among those of the decision, such as an order's number: where all of them count, " +
+		"one that is sent again counts once.",
 	"rewardWait": "How long rewards are sent again when the service is not available.",
 	"decide": `Prints the arm and, after a tab, the decision to report on; nothing is there if it does not count.
 
@@ -153,6 +156,7 @@ func (c *decideCommand) Run(ctx context.Context, s streams) error {
 type rewardCommand struct {
 	Experiment string        `arg:"" help:"Name of the experiment."`
 	Report     []string      `arg:"" name:"DECISION REWARD" help:"${rewardReport}" passthrough:""`
+	ID         string        `name:"id" help:"${rewardID}" placeholder:"ID"`
 	Wait       time.Duration `default:"30s" help:"${rewardWait}" placeholder:"TIME"`
 	asks
 }
@@ -202,7 +206,7 @@ func (c *rewardCommand) Run(ctx context.Context, s streams) error {
 	}
 	var got client.Status
 	err = c.persist(ctx, func() (err error) {
-		got, err = to.Reward(ctx, c.Experiment, c.Report[0], x)
+		got, err = to.Report(ctx, c.Experiment, client.Report{Decision: c.Report[0], Reward: x, ID: c.ID})
 		return err
 	})
 	if err != nil {
@@ -317,8 +321,10 @@ func (c *rewardCommand) lines(ctx context.Context, s streams, to *client.Client)
 // readReport reads a line, and says what is wrong with it without what it says.
 func readReport(line []byte) (client.Report, error) {
 	var in struct {
-		Decision *string  `json:"decision"`
-		Reward   *float64 `json:"reward"`
+		Decision *string            `json:"decision"`
+		ID       string             `json:"id"`
+		Reward   *float64           `json:"reward"`
+		Metrics  map[string]float64 `json:"metrics"`
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
@@ -331,14 +337,22 @@ func readReport(line []byte) (client.Report, error) {
 	}
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":
-		must := map[string]string{"decision": "a string", "reward": "a number that a float64 can hold"}
+		must := map[string]string{"decision": "a string", "id": "a string", "reward": "a number that a float64 can hold",
+			"metrics": "an object of numbers"}
+		if strings.HasPrefix(kind.Field, "metrics.") {
+			kind.Field = "metrics"
+		}
 		return client.Report{}, fmt.Errorf("%s must be %s", kind.Field, must[kind.Field])
 	case err != nil || in.Decision == nil && in.Reward == nil:
-		return client.Report{}, errors.New(`it must be {"decision": "…", "reward": …} and no more`)
+		return client.Report{}, errors.New(`it must be {"decision": "…", "reward": …}, perhaps with id and metrics, and no more`)
 	case in.Decision == nil || *in.Decision == "":
 		return client.Report{}, errors.New("decision is missing")
-	case in.Reward == nil:
+	case in.Reward == nil && (in.ID == "" || len(in.Metrics) == 0):
 		return client.Report{}, errors.New("reward is missing")
 	}
-	return client.Report{Decision: *in.Decision, Reward: *in.Reward}, nil
+	out := client.Report{Decision: *in.Decision, ID: in.ID, Reward: math.NaN(), Metrics: in.Metrics}
+	if in.Reward != nil {
+		out.Reward = *in.Reward
+	}
+	return out, nil
 }

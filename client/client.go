@@ -115,10 +115,14 @@ const (
 	Clipped Status = "clipped"
 )
 
-// A Report is the reward of a decision.
+// A Report is the reward of a decision. The first one counts, with all that is in it; where the experiment has
+// an aggregate, all of a decision do, and each needs an ID of its own, by which one that is sent again counts
+// once.
 type Report struct {
 	Decision string  // its Token
-	Reward   float64 // finite; the service clips it to the declared range
+	Reward   float64 // finite; the service clips it to the declared range. With an ID NaN if it is of Metrics alone
+	ID       string
+	Metrics  map[string]float64 // by name, finite
 }
 
 // A Result answers a Report: a status, or an error that matches ErrRequest.
@@ -132,7 +136,7 @@ const MaxBatch = 1000
 
 const (
 	maxAnswer = 1 << 20
-	maxToken  = 256  // characters; one of the service has 58
+	maxToken  = 256  // characters; one of the service has 58. Of an id, too
 	maxEvent  = 4096 // bytes
 )
 
@@ -221,10 +225,16 @@ func (c *Client) Decide(ctx context.Context, experiment string, unit Unit) (Deci
 // Reward reports the reward of a decision, and returns when it is durable. It sends once; an error
 // that matches ErrUnavailable says that it may be sent again.
 func (c *Client) Reward(ctx context.Context, experiment, decision string, reward float64) (Status, error) {
-	if err := check(decision, reward); err != nil {
+	return c.Report(ctx, experiment, Report{Decision: decision, Reward: reward})
+}
+
+// Report is Reward for all that a report can have.
+func (c *Client) Report(ctx context.Context, experiment string, r Report) (Status, error) {
+	in, err := r.json()
+	if err != nil {
 		return "", fmt.Errorf("experiment %q: %w", experiment, err)
 	}
-	return c.report(ctx, reportJSON{decision, reward}, experiment, "rewards")
+	return c.report(ctx, in, experiment, "rewards")
 }
 
 // Activate says that a unit meets a decision, or, if shown is false, that it will not: for
@@ -257,8 +267,30 @@ func (c *Client) report(ctx context.Context, in any, experiment string, what ...
 }
 
 type reportJSON struct {
-	Decision string  `json:"decision"`
-	Reward   float64 `json:"reward"`
+	Decision string             `json:"decision"`
+	ID       string             `json:"id,omitempty"`
+	Reward   *float64           `json:"reward,omitempty"`
+	Metrics  map[string]float64 `json:"metrics,omitempty"`
+}
+
+// json is the report as it is sent.
+func (r Report) json() (reportJSON, error) {
+	out := reportJSON{Decision: r.Decision, ID: r.ID, Metrics: r.Metrics}
+	x := r.Reward
+	if bare := r.ID != "" && len(r.Metrics) > 0 && math.IsNaN(x); bare {
+		x = 0
+	} else {
+		out.Reward = &x
+	}
+	if len(r.ID) > maxToken {
+		return out, fmt.Errorf("%w: id has %d bytes, must have at most %d", ErrRequest, len(r.ID), maxToken)
+	}
+	for _, m := range r.Metrics {
+		if math.IsNaN(m) || math.IsInf(m, 0) {
+			return out, fmt.Errorf("%w: metrics must be finite numbers", ErrRequest)
+		}
+	}
+	return out, check(r.Decision, x)
 }
 
 // Rewards reports at most MaxBatch rewards in one request: a result for each, in their order. An
@@ -272,10 +304,10 @@ func (c *Client) Rewards(ctx context.Context, experiment string, reports []Repor
 		Rewards []reportJSON `json:"rewards"`
 	}{make([]reportJSON, len(reports))}
 	for i, r := range reports {
-		if err := check(r.Decision, r.Reward); err != nil {
+		var err error
+		if in.Rewards[i], err = r.json(); err != nil {
 			return nil, fmt.Errorf("experiment %q: report %d: %w", experiment, i, err)
 		}
-		in.Rewards[i] = reportJSON(r)
 	}
 	return c.results(ctx, in, len(reports), experiment, "rewards", "batch")
 }

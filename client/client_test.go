@@ -259,7 +259,7 @@ func TestErrors(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			_, errD := x.c.Decide(t.Context(), x.experiment, client.Unit{Name: unit})
 			_, errR := x.c.Reward(t.Context(), x.experiment, x.token, x.reward)
-			_, errB := x.c.Rewards(t.Context(), x.experiment, []client.Report{{x.token, x.reward}})
+			_, errB := x.c.Rewards(t.Context(), x.experiment, []client.Report{{Decision: x.token, Reward: x.reward}})
 			for _, err := range []error{errD, errR, errB} {
 				if !errors.Is(err, x.want) || strings.Contains(fmt.Sprint(err), "7312894561") {
 					t.Errorf("%v, want %v", err, x.want)

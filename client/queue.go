@@ -90,10 +90,15 @@ func (c *Client) Queue(cfg QueueConfig) (*Queue, error) {
 
 // Add has a reward sent, and does not wait. Errors match ErrFull, ErrClosed or ErrRequest.
 func (q *Queue) Add(experiment, decision string, reward float64) error {
+	return q.AddReport(experiment, Report{Decision: decision, Reward: reward})
+}
+
+// AddReport is Add for all that a report can have. One that is sent again has the same ID.
+func (q *Queue) AddReport(experiment string, r Report) error {
 	if experiment == "" {
 		return fmt.Errorf("%w: experiment must be a name", ErrRequest)
 	}
-	if err := check(decision, reward); err != nil {
+	if _, err := r.json(); err != nil {
 		return fmt.Errorf("experiment %q: %w", experiment, err)
 	}
 	q.mu.Lock()
@@ -104,7 +109,7 @@ func (q *Queue) Add(experiment, decision string, reward float64) error {
 	case q.held >= q.cfg.Size:
 		return ErrFull
 	}
-	q.put(experiment, []Report{{decision, reward}})
+	q.put(experiment, []Report{r})
 	q.held++
 	q.kick()
 	return nil

@@ -99,12 +99,19 @@ func (c *Client) Rank(ctx context.Context, experiment string, ask RankRequest) (
 // service does not know matches ErrNotFound.
 func (c *Client) RewardEvent(ctx context.Context, experiment, event string, reward float64) (Status,
 	error) {
+	return c.ReportEvent(ctx, experiment, event, "", reward)
+}
+
+// ReportEvent is RewardEvent of a report with an ID, as Report has it.
+func (c *Client) ReportEvent(ctx context.Context, experiment, event, id string, reward float64) (Status,
+	error) {
 	if err := checkNamed("event", event, maxEvent, reward); err != nil {
 		return "", fmt.Errorf("experiment %q: %w", experiment, err)
 	}
 	in := struct {
+		ID     string  `json:"id,omitempty"`
 		Reward float64 `json:"reward"`
-	}{reward}
+	}{id, reward}
 	return c.report(ctx, in, experiment, "events", url.PathEscape(event), "reward")
 }
 

@@ -162,10 +162,10 @@ type served struct {
 	gatherer gatherer // nil where rewards come in the open
 	// several reports of a decision count
 	aggregates bool
-	debts    *debts   // the engine's
-	date     func(now int64) int64
-	tick     int64
-	window   int64
+	debts      *debts // the engine's
+	date       func(now int64) int64
+	tick       int64
+	window     int64
 
 	mu      sync.Mutex // of what follows
 	rec     record

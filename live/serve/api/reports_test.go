@@ -186,3 +186,49 @@ func TestUpload(t *testing.T) {
 	w.key = admin
 	w.want(409, "POST", "/v1/experiments/shop/rewards", `{"decision": "x", "reward": 1}`)
 }
+
+// All reports of a decision count where the experiment says so. Each needs an id; one of metrics alone needs no
+// reward; and no answer says what was there before.
+func TestReportsThatAddUp(t *testing.T) {
+	w := shopOpen(t)
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: sums", "default: 0",
+		"default: 0, aggregate: sum").Replace(shop)+
+		"metrics: [{name: basket, range: [0, 200], aggregate: max, budget: {epsilon: 0.25}}]\n")
+	const x = "/v1/experiments/sums"
+	w.want(200, "POST", x+"/start", "")
+	if text := w.want(200, "GET", x, ""); !strings.Contains(text, "the service keeps what its reports add up to") ||
+		!strings.Contains(text, `"aggregate":"sum"`) {
+		t.Error(text)
+	}
+	var d decisionJSON
+	if err := json.Unmarshal([]byte(w.want(200, "POST", x+"/decisions", `{"unit":"ann"}`)), &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		code   int
+		body   string
+		answer string
+	}{
+		{200, `"id": "order 1", "reward": 0.5`, `{"status":"accepted"}`},
+		{200, `"id": "order 1", "reward": 0.5`, `{"status":"accepted"}`},
+		{200, `"id": "order 2", "metrics": {"basket": 3}`, `{"status":"accepted"}`},
+		{400, `"reward": 0.731`, `"field":"id"`},
+		{400, `"id": "order 3"`, `"field":"reward"`},
+		{400, `"id": "order 3", "reward": null, "metrics": {}`, `"field":"reward"`},
+		{400, `"metrics": {"basket": 3}`, `"field":"reward"`},
+		{400, `"id": 3, "reward": 1`, `"field":"id"`},
+		{400, `"id": "` + strings.Repeat("x", 257) + `", "reward": 1`, `"field":"id"`},
+	} {
+		body := fmt.Sprintf(`{"decision": %q, %s}`, *d.Decision, c.body)
+		if text := w.want(c.code, "POST", x+"/rewards", body); !strings.Contains(text, c.answer) || strings.Contains(text, "0.731") {
+			t.Errorf("%s is answered %s", c.body, text)
+		}
+	}
+	body := fmt.Sprintf(`{"rewards":[{"decision": %q, "id": "order 4", "reward": 1}, {"decision": %[1]q, "reward": 1}]}`, *d.Decision)
+	if text := w.want(200, "POST", x+"/rewards/batch", body); !strings.Contains(text, `{"status":"accepted"},{"error":"id: is missing`) {
+		t.Error(text)
+	}
+	w.want(200, "POST", x+"/rank", `{"event": "visit 7", "actions": [{"id": "red"}, {"id": "blue"}]}`)
+	w.want(400, "POST", x+"/events/visit%207/reward", `{"reward": 1}`)
+	w.want(200, "POST", x+"/events/visit%207/reward", `{"reward": 1, "id": "order 5"}`)
+}

@@ -45,10 +45,15 @@ function send({ experiment, decision }, what, report) {
 /**
  * Reports the reward of what decide gave, a finite number. False says that the decision does not
  * count, so that nothing was sent.
+ *
+ * Where the experiment adds up reports, an id names what is reported, such as an order's number: whatever is
+ * reported with the same id counts once. metrics are numbers by their names.
  */
-export function reward(decision, value = 1) {
-  if (!Number.isFinite(value)) throw new TypeError('sotto: reward must be a finite number');
-  return send(decision, 'rewards', { reward: value });
+export function reward(decision, value = 1, { id, metrics } = {}) {
+  if (![value, ...Object.values(metrics ?? {})].every(Number.isFinite)) {
+    throw new TypeError('sotto: reward must be a finite number');
+  }
+  return send(decision, 'rewards', { id, reward: value, metrics });
 }
 
 /**

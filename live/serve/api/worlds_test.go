@@ -48,9 +48,8 @@ func (o *observer) look(method, path, body string) string {
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
 //
 // A second experiment counts what is activated: ann's offer after two seconds, and she reports on
-// that as on the other, with a metric. In a third one the observer takes ann's decision back, and it is stopped
-// while her window is open. In a
-// fourth there are events, of which ann's is asked for again and reported on by the observer, also
+// that as on the other, with a metric. In a third one, where all reports add up, the observer takes ann's decision
+// back, and it is stopped while her window is open. In a fourth there are events, of which ann's is asked for again and reported on by the observer, also
 // as clients of Personalizer do.
 func observed(t *testing.T, front func(http.Handler) http.Handler,
 	report func(w *world, path, ann string, second int)) string {
@@ -71,7 +70,7 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	tokens, offers := map[string]string{}, map[string]string{}
 	const third = "/v1/experiments/back"
 	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: back", "window: 1m",
-		"window: 1m\nexposure: retract").Replace(shop))
+		"window: 1m\nexposure: retract", "default: 0", "default: 0, aggregate: sum").Replace(shop))
 	w.want(200, "POST", third+"/start", "")
 	var back decisionJSON
 	if err := json.Unmarshal([]byte(w.want(200, "POST", third+"/decisions", `{"unit":"ann"}`)),
@@ -105,6 +104,7 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		if second%10 == 7 {
 			look(http.MethodPost, third+"/activations", fmt.Sprintf(`{"decision": %q, "shown": false}`,
 				*back.Decision))
+			look(http.MethodPost, third+"/rewards", named(reward(*back.Decision, "0.25"), second%20))
 			look(http.MethodPost, third+"/rewards", reward(*back.Decision, "0.25"))
 		}
 		for i, u := range units {
@@ -174,6 +174,9 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	return ""
 }
 
+// named is a report with an id.
+func named(report string, id int) string { return fmt.Sprintf(`%s, "id": "%d"}`, report[:len(report)-1], id) }
+
 // Two worlds: whatever ann reported, whether she did at all, twice or late, every byte of every
 // answer before the release is the same, and the release comes at the same tick.
 func TestTwoWorlds(t *testing.T) {
@@ -188,6 +191,9 @@ func TestTwoWorlds(t *testing.T) {
 					if strings.HasSuffix(path, "/events/ann") {
 						w.want(http.StatusOK, http.MethodPost, path+"/reward", `{"reward": `+value+`}`)
 						continue
+					}
+					if strings.HasSuffix(path, "/back") {
+						body = named(body, now)
 					}
 					w.want(http.StatusOK, http.MethodPost, path+"/rewards", body)
 				}
