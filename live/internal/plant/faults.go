@@ -458,5 +458,44 @@ func Faults() []Fault {
 			}
 		}`,
 		Needs: "an A/B test; a full row, and a restart or a release",
+	}, {
+		// A report of several is clipped by itself: what takes away counts as nothing, and a unit can be worth many ranges.
+		Name: "each report clipped", File: "play/total.go",
+		Was: `*s.sum(j) += of.worth(how, clip, hi-lo, l.missing[j]) - was`,
+		Is: `if now := of.worth(how, clip, hi-lo, l.missing[j]); PLANTED && how == AddUp {
+			*s.sum(j) += clip.Steps(x)
+		} else {
+			*s.sum(j) += now - was
+		}`,
+		Needs: "a sum of which a decision has two reports, and a release",
+	}, {
+		// A report that is sent again after a restart counts again.
+		Name: "ids forgotten", File: "live/serve/totals.go",
+		Was: `t.Names = append(t.Names, binary.BigEndian.Uint64(b))`,
+		Is: `if !PLANTED {
+			t.Names = append(t.Names, binary.BigEndian.Uint64(b))
+		}`,
+		Needs: "a sum or a count; a report, a restart, and the report again",
+	}, {
+		// What came of each decision stays in the store when the sum of all was released.
+		Name: "totals kept for ever", File: "live/serve/store/memory.go",
+		Was: `maps.DeleteFunc(k.totals, func(at [2]int, _ Total) bool { return gone(at[0], at[1]) })`,
+		Is: `if !PLANTED {
+		maps.DeleteFunc(k.totals, func(at [2]int, _ Total) bool { return gone(at[0], at[1]) })
+	}`,
+		Needs: "an aggregate, reports, and a release",
+	}, {
+		// Who is erased begins a new total, and is worth two ranges.
+		Name: "an erased total begun anew", File: "live/serve/erase.go",
+		Was: `x.seal(t)`,
+		Is: `if x.seal(t); PLANTED && x.play != nil {
+				u := x.units[t]
+				s, _ := x.play.Segment(int(u.arm), int(u.number))
+				delete(s.Totals, int(u.number)-s.Start)
+				if i := int(u.number) - s.Start; s.Came.Has(i) {
+					s.Came[i>>6] &^= 1 << (i & 63)
+				}
+			}`,
+		Needs: "an aggregate; a report, its unit is erased, and another report",
 	}}
 }

@@ -47,8 +47,8 @@ func (d declarer) perhaps(n int, format string, args ...any) string {
 // declare draws until it is an experiment, of a name and with rewards up to hi.
 func (d declarer) declare(name string, hi int, layer string) (*decl.Experiment, string) {
 	for {
-		text := lines("name: "+name, fmt.Sprintf("reward: {range: [0, %d], default: %v}", hi,
-			pick(d.Rand, 0, 0.25, 0.5)), layer) + d.body()
+		text := lines("name: "+name, fmt.Sprintf("reward: {range: [0, %d], default: %v%s}", hi,
+			pick(d.Rand, 0, 0.25, 0.5), d.aggregate("sum", "sum", "count", "max")), layer) + d.body()
 		x, err := decl.Parse("guard.yaml", []byte(text))
 		if err == nil {
 			err = x.Check()
@@ -81,6 +81,17 @@ func (d declarer) several(overlap bool) iter.Seq2[*decl.Experiment, string] {
 			}
 		}
 	}
+}
+
+// aggregate is what reports of a decision make of a number, of the kind whose reports add up.
+func (d declarer) aggregate(of ...string) string {
+	if d.kind != "sums" {
+		return ""
+	}
+	if how := pick(d.Rand, of...); how != "" {
+		return ", aggregate: " + how
+	}
+	return ""
 }
 
 func (d declarer) body() string {
@@ -146,10 +157,10 @@ func (d declarer) arms() string {
 		of = "budget: {rho: 0.5}"
 	}
 	metrics := ""
-	if n := d.IntN(3); d.kind == "metrics" || (d.kind == "arms" || d.kind == "split" || d.kind == "capped") && d.IntN(4) == 0 {
-		metrics = fmt.Sprintf("metrics: [{name: basket, range: [0, 200], default: 50, %s}", of)
+	if n := d.IntN(3); d.kind == "metrics" || d.kind == "sums" && d.IntN(2) == 0 || (d.kind == "arms" || d.kind == "split" || d.kind == "capped") && d.IntN(4) == 0 {
+		metrics = fmt.Sprintf("metrics: [{name: basket, range: [0, 200], default: 50, %s%s}", of, d.aggregate("sum", "max", ""))
 		if n > 0 {
-			metrics += fmt.Sprintf(", {name: clicks, %s}", of)
+			metrics += fmt.Sprintf(", {name: clicks, %s%s}", of, d.aggregate("count", "sum", ""))
 		}
 		metrics += "]"
 	}

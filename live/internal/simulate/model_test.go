@@ -97,6 +97,7 @@ type held struct {
 	vector            []float64 // with contexts
 	reward, gone      known
 	late, wasVoid, by bool // by a process that was superseded
+	sealed            bool // its unit was erased before it had reported, where reports add up
 }
 
 // A book is what is known of an experiment from outside and from what is durable.
@@ -572,6 +573,9 @@ func (s *sums) add(b *book, h *held, values []int64) {
 		case unsure:
 			lo, hi = min(lo, values[i]), max(hi, values[i])
 		}
+		if h.sealed { // perhaps before it came
+			lo, hi = min(lo, missing), max(hi, missing)
+		}
 		if h.gone != unsent { // what came before stays, and is cut
 			lo = 0
 			if h.reward == unsent && h.gone == acked {
@@ -588,13 +592,14 @@ func (s *sums) add(b *book, h *held, values []int64) {
 // values are the steps of what is reported of a decision.
 func (w *world) values(b *book, h *held) []int64 {
 	reward, metrics := w.report(b, h.index, h.arm)
-	out := []int64{b.clips[0].Steps(reward)}
+	n := parts(b, h.index)
+	out := []int64{b.clips[0].Steps(worth(b.x.Aggregate, n, reward))}
 	for i, m := range b.x.Metrics {
 		v, ok := metrics[m.Name]
 		if !ok {
 			out = append(out, b.missing[i+1])
 		} else {
-			out = append(out, b.clips[i+1].Steps(v))
+			out = append(out, b.clips[i+1].Steps(worth(m.Aggregate, n, v)))
 		}
 	}
 	return out
@@ -755,7 +760,7 @@ func (w *world) rows(b *book) error {
 	}
 	in, err := s.Load(w.t.Context(), b.id)
 	if err == nil && (b.state == serve.Stopped || b.state == serve.Archived) {
-		left := len(in.Segments) + len(in.Parts) + len(in.Events)
+		left := len(in.Segments) + len(in.Parts) + len(in.Events) + len(in.Totals)
 		for a := range in.Arms {
 			for range s.Reports(w.t.Context(), b.id, a, 0, math.MaxInt) {
 				left++
@@ -778,6 +783,12 @@ func (w *world) rows(b *book) error {
 		if p.Start < in.Arms[p.Arm].Head || p.Number > 64 {
 			return broken(bounded, "%s: the store has part %d of decisions from %d on of arm %d", b.x.Name, p.Number,
 				p.Start, p.Arm)
+		}
+	}
+	for _, t := range in.Totals {
+		if t.Number < in.Arms[t.Arm].Head || t.Number >= in.Arms[t.Arm].Issued {
+			return broken(bounded, "%s: the store has what came of decision %d of arm %d alone, which was released", b.x.Name,
+				t.Number, t.Arm)
 		}
 	}
 	for _, e := range in.Events {

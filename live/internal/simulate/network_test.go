@@ -105,7 +105,7 @@ func (w *world) rewards(b *book, outcomes []serve.Outcome) ([]serve.Result, erro
 	}
 	reports := make([]client.Report, len(outcomes))
 	for i, o := range outcomes {
-		if reports[i] = (client.Report{Decision: o.Token, Reward: o.Reward}); math.IsNaN(o.Reward) {
+		if reports[i] = (client.Report{Decision: o.Token, Reward: o.Reward, ID: o.ID}); math.IsNaN(o.Reward) {
 			reports[i].Reward = b.x.Lo // JSON has no such number
 		}
 	}

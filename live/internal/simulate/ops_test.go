@@ -10,6 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/play"
 )
 
 // kindsOfOps are what can happen, and how often.
@@ -48,7 +49,7 @@ func plan(seed uint64) (setting, []op) {
 
 // simulated are the kinds of experiments, by the seed.
 var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
-	"joint", "offers", "split", "arms", "local", "many", "persons", "capped"}
+	"joint", "offers", "split", "arms", "local", "many", "persons", "capped", "sums"}
 
 // size is how many people there are: many in one world of four.
 func size(r *rand.Rand, s setting) int {
@@ -358,7 +359,7 @@ func (w *world) send(b *book, batch []*given) {
 		}
 		batch = batch[min(len(batch), 5):]
 	}
-	if w.net != nil && len(b.x.Metrics) == 0 && w.IntN(2) == 0 {
+	if w.net != nil && len(b.x.Metrics) == 0 && !b.x.Aggregates() && w.IntN(2) == 0 {
 		w.queue(b, batch)
 		return
 	}
@@ -369,16 +370,17 @@ func (w *world) send(b *book, batch []*given) {
 
 // deliver makes the reports of what was given, has them sent, and holds the answers against what is known.
 func (w *world) deliver(b *book, batch []*given, send func([]serve.Outcome) ([]serve.Result, error)) {
-	outcomes := make([]serve.Outcome, len(batch))
+	var outcomes []serve.Outcome
 	was := make([]known, len(batch))
 	met := make([]bool, len(batch))
 	at, by, over := w.clock(w.p), w.p, b.over
 	for i, g := range batch {
 		reward, metrics := w.report(b, g.h.index, g.h.arm)
-		if g.h.reward == acked && w.IntN(2) == 0 { // the first one counts
+		if !b.x.Aggregates() && g.h.reward == acked && w.IntN(2) == 0 { // the first one counts
 			reward, metrics = b.x.Hi, nil
 		}
-		outcomes[i] = serve.Outcome{Report: serve.Report{Token: g.token, Reward: reward}, Metrics: metrics}
+		outcomes = append(outcomes, w.several(b, g.h.index, serve.Outcome{Report: serve.Report{Token: g.token, Reward: reward},
+			Metrics: metrics})...)
 		met[i] = g.met
 		if was[i] = g.h.reward; was[i] == unsent {
 			g.h.reward = unsure
@@ -393,9 +395,51 @@ func (w *world) deliver(b *book, batch []*given, send func([]serve.Outcome) ([]s
 		w.open = append(w.open, batch...) // it is sent again
 		return
 	}
-	for i, r := range results {
-		w.settled(b, batch[i], was[i], met[i], over, at, r, by)
+	for i, g := range batch {
+		k := parts(b, g.h.index)
+		for _, r := range results[:k] {
+			if r != results[0] {
+				w.fail(broken(counts, "%s: reports of one decision are answered %v", b.x.Name, results[:k]))
+			}
+		}
+		w.settled(b, g, was[i], met[i], over, at, results[0], by)
+		results = results[k:]
 	}
+}
+
+// parts is how many reports a decision has.
+func parts(b *book, index int32) int {
+	if !b.x.Aggregates() {
+		return 1
+	}
+	return 1 + int(index%3)
+}
+
+// several are the reports of a decision, in any order: rewards that add up are far apart, on both sides of the range.
+func (w *world) several(b *book, index int32, one serve.Outcome) []serve.Outcome {
+	out := slices.Repeat([]serve.Outcome{one}, parts(b, index))
+	if !b.x.Aggregates() {
+		return out
+	}
+	for i := range out {
+		out[i].ID = fmt.Sprint("part ", i)
+		if b.x.Aggregate == string(play.AddUp) {
+			out[i].Reward += 3 * (float64(i) - float64(len(out)-1)/2)
+		}
+	}
+	w.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+// worth is what equal reports of a decision make of a number that is in each.
+func worth(how string, n int, x float64) float64 {
+	switch play.Aggregate(how) {
+	case play.AddUp:
+		return float64(n) * x
+	case play.CountUp:
+		return float64(n)
+	}
+	return x
 }
 
 // settled is told what came of a report.
@@ -589,6 +633,11 @@ func (w *world) operate(b *book) {
 			what, err = "erases a unit of", e.Erase(ctx, g.on.x.Name, g.unit)
 			delete(g.on.last, g.unit)
 			w.erased[g.unit] = true
+			for _, other := range slices.Concat(w.open, w.old) {
+				if other.on == g.on && other.unit == g.unit && other.h.reward != acked {
+					other.h.sealed = b.x.Aggregates()
+				}
+			}
 		}
 	case 19:
 		if what, err = "archives", e.Archive(ctx, name); w.IntN(6) == 0 {

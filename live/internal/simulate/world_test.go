@@ -353,6 +353,9 @@ func (w *world) report(b *book, index, arm int32) (reward float64, metrics map[s
 		return map[bool]float64{true: hi, false: lo}[arm == 0], nil
 	}
 	reward = [...]float64{lo, hi, hi, lo, lo + (hi-lo)/2, lo + (hi-lo)/4, 2*hi + 1, math.NaN()}[x&7]
+	if b.x.Aggregates() && math.IsNaN(reward) { // which is none there
+		reward = lo
+	}
 	if len(b.x.Metrics) > 0 {
 		metrics = map[string]float64{}
 		for i, m := range b.x.Metrics {
