@@ -157,6 +157,7 @@ type replayedJSON struct {
 	Arms    []keptJSON        `json:"arms"`
 	// Metrics are those that were declared beside the reward, as the page has them.
 	Metrics *serve.Measures `json:"metrics,omitempty"`
+	Guards  *serve.Guards   `json:"guards,omitempty"`
 	// Contexts is null where there are arms.
 	Contexts *replayedContexts `json:"contexts,omitempty"`
 }
@@ -198,7 +199,7 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	lo, hi := x.Range()
 	out := replayedJSON{Experiment: x.Name, Policy: x.Policy.Policy, Range: [2]float64{lo, hi},
 		Started: r.Started, Lines: r.Lines, Tip: r.Tip, Rounds: r.Rounds,
-		Condition: x.IntervalCondition(), Arms: []keptJSON{}, Metrics: r.Measured(),
+		Condition: x.IntervalCondition(), Arms: []keptJSON{}, Metrics: r.Measured(), Guards: r.Guards(),
 		Spent: spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
 	each, err := x.EachTotal()
 	if err != nil {
@@ -325,7 +326,29 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 	if err := printMeasures(out, r.Metrics); err != nil {
 		return err
 	}
+	if err := printGuards(out, r.Guards); err != nil {
+		return err
+	}
 	_, err := fmt.Fprintln(out, replayHolds)
+	return err
+}
+
+// printGuards prints the guards that were declared.
+func printGuards(out io.Writer, of *serve.Guards) error {
+	if of == nil {
+		return nil
+	}
+	w := report.NewColumns(out)
+	fmt.Fprintf(w, "guard\tarm\tinterval\tthe arm\n")
+	for _, g := range of.Each {
+		for _, a := range g.Arms {
+			fmt.Fprintf(w, "%s %s\t%s\t%s\t%s\n", g.Metric, g.Bound, a.Arm, intervalText(a.Interval), a.State)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\n"+of.Says+"\n")
 	return err
 }
 

@@ -3,6 +3,7 @@ package interval
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/sotto-dp/sotto/internal/words"

@@ -322,6 +322,7 @@ func (l *Experiment) checkContextual() error {
 		{"grid", l.Grid != 0, "their rewards are not split"},
 		{"helper", l.Helper != Helper{}, "their rewards are not split"},
 		{"cohort", l.Cohort != Cohort{}, "an event is alone"},
+		{"guard", l.Guard != nil, "there are no arms to pause"},
 	} {
 		if key.given {
 			return l.fail(key.name, "is not for contextual experiments: %s", key.why)

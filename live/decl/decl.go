@@ -97,6 +97,7 @@ type Experiment struct {
 	// Metrics are further numbers of each decision, released beside the rewards at budgets of their
 	// own.
 	Metrics []Metric
+	Guard   []Guard // bounds of them, or of the reward
 	// Missing says what a decision counts whose reward does not come, MissingDefault if it is
 	// empty, and Reports what reporters promise, ReportsSome if it is empty.
 	Missing, Reports string
@@ -345,7 +346,7 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("webhook", keyed.Filled(""), func(l *Experiment) *string { return &l.Webhook },
 			"the https address that is told when it has stopped; it is as public as the rest"),
 	}
-	keys = append(keys, gatheringKeys()...)
+	keys = append(append(keys, gatheringKeys()...), safetyKeys()...)
 	if bandit == catalog.BanditArms {
 		keys = slices.Insert(keys, 4, splitKeys()...)
 	}
@@ -433,7 +434,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 
 // ofArms are keys that contextual experiments do not have.
 var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "share", "only", "layer",
-	"webhook", "trust", "report_after", "grid", "helper", "cohort"}
+	"webhook", "trust", "report_after", "grid", "helper", "cohort", "guard"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.
 func (r Reader) Schema() ([]byte, error) {
@@ -640,6 +641,9 @@ func (l *Experiment) Check() error {
 		return err
 	}
 	if err := l.checkMetrics(); err != nil {
+		return err
+	}
+	if err := l.checkGuard(); err != nil {
 		return err
 	}
 	if err := l.checkAudience(); err != nil {

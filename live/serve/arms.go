@@ -67,7 +67,7 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 		return x.give(x.instead(), Default), nil
 	case s == Stopped || s == Archived:
 		return x.give(x.rec.Keep, Static), nil
-	case (s == Paused || ends) && !x.decl.Free && unit != "":
+	case (s == Paused || ends) && !x.decl.Free && unit != "" && !x.board.watch.held:
 		t := tagOf(x.tags, unit)
 		if u, was := x.units[t]; was && !x.gone(int(u.arm)) && (u.by == 0 || x.met(u) || !ends && x.holds(u, now)) {
 			return x.told(t, u, Split, now), nil
@@ -299,13 +299,21 @@ func (x *served) off(names []string) (arms []int, err error) {
 // takeOff takes the next arm off that is to be; c is nil if there is none. Not while a batch is asked for:
 // who was asked has given noise for its rows, and would be asked for others of the same decisions.
 func (x *served) takeOff(now int64) (c *play.Commit, err error) {
-	if len(x.rec.Off) == 0 || x.asks(now) {
-		return nil, nil
+	for len(x.rec.Off) > 0 && !x.asks(now) {
+		arm := x.rec.Off[0]
+		x.rec.Off = x.rec.Off[1:]
+		x.todo |= theRecord
+		if x.board.on() > 1 {
+			return x.remove(arm)
+		} // else guards have left it alone
 	}
-	arm := x.rec.Off[0]
-	x.rec.Off = x.rec.Off[1:]
-	x.todo |= theRecord
-	if c, err = x.play.TakeOff(arm); err == nil {
+	return nil, nil
+}
+
+// remove takes an arm off.
+func (x *served) remove(arm int) (*play.Commit, error) {
+	c, err := x.play.TakeOff(arm)
+	if err == nil {
 		x.board.queues[arm].Off = true
 	}
 	return c, err

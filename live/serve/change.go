@@ -21,6 +21,10 @@ type Change struct {
 	// Off are arms to take off, by their names: for good, no decision gives them, not to their
 	// units either, nor as the fallback. Windows pass, and what was not released is when the experiment stops.
 	Off []string
+	// Guard is what a guard has paused the experiment for, and Resume that an operator resumes it nevertheless
+	// (Engine.Resume). They stand in transcripts, and nobody else may say them.
+	Guard  *Harm
+	Resume bool
 }
 
 // changeJSON is a change in a record and in the transcript.
@@ -29,11 +33,13 @@ type changeJSON struct {
 	Window string          `json:"window,omitempty"`
 	Floor  *float64        `json:"floor,omitempty"`
 	Off    []string        `json:"off,omitempty"`
+	Guard  *Harm           `json:"guard,omitempty"`
+	Resume bool            `json:"resume,omitempty"`
 }
 
 // MarshalJSON writes what changes, end as null where there is none any more.
 func (c Change) MarshalJSON() ([]byte, error) {
-	out := changeJSON{Floor: c.Floor, Off: c.Off}
+	out := changeJSON{Floor: c.Floor, Off: c.Off, Guard: c.Guard, Resume: c.Resume}
 	if c.End != nil {
 		end := c.End
 		if end.IsZero() {
@@ -53,7 +59,7 @@ func (c *Change) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*c = Change{Floor: in.Floor, Off: in.Off}
+	*c = Change{Floor: in.Floor, Off: in.Off, Guard: in.Guard, Resume: in.Resume}
 	if in.End != nil {
 		c.End = &time.Time{}
 		if err := json.Unmarshal(in.End, c.End); err != nil { // null leaves it as it is
@@ -132,6 +138,9 @@ func (x *served) change(c Change, now int64) error {
 	default:
 		return fmt.Errorf("it is %s, must be draft, running or paused: %w", x.rec.State, ErrState)
 	}
+	if c.Guard != nil || c.Resume {
+		return fieldError("guard", "is of guards, and resume of who resumes, must not be given: %w", ErrState)
+	}
 	terms := x.decl
 	for _, before := range x.rec.Changes {
 		before.done(&terms)
@@ -176,6 +185,9 @@ func (x *served) changing(now int64) (c *play.Commit, err error) {
 	if x.rec.State == Stopping && x.play.Stopped() && x.decl.Contextual == nil {
 		return nil, nil // nothing goes on that it could change
 	}
+	if c, err = x.guards(now); c != nil || err != nil {
+		return c, err
+	}
 	if c, err = x.takeOff(now); c != nil || err != nil || len(x.rec.Changes) == 0 {
 		return c, err
 	}
@@ -186,7 +198,11 @@ func (x *served) changing(now int64) (c *play.Commit, err error) {
 	if err != nil {
 		return nil, err
 	}
-	what.done(&x.decl)
+	if what.done(&x.decl); what.Resume {
+		if x.board.watch.held = false; x.rec.State == Paused {
+			x.rec.State = Running
+		}
+	}
 	x.retime()
 	x.ticked = now / x.tick
 	if err := x.play.SetWindow(x.window, 0); err != nil {

@@ -77,6 +77,7 @@ type board struct {
 	names   []string      // of what is released beside rewards: metrics, or rules
 	metrics [][]float64   // by metric and arm
 	rules   []play.Earned // of contexts
+	watch   watch         // of guards
 	first   int64         // when the first release was, by the clock of the service; 0: there is none
 }
 
@@ -87,7 +88,8 @@ func newBoard(decl *Experiment) (b board, err error) {
 		b.metrics = append(b.metrics, make([]float64, len(decl.Arms)))
 	}
 	if decl.Contextual == nil {
-		return b, nil
+		b.watch, err = newWatch(decl)
+		return b, err
 	}
 	rules, err := decl.PlayRules()
 	lo, hi := decl.Range()
@@ -137,7 +139,17 @@ func (b *board) show(in *line, at time.Time) error {
 			to.Squares += float64(w.Squares) * (release.ExactStep * release.ExactStep)
 		}
 	}
-	return nil
+	if in.Off != nil && *in.Off >= 0 && *in.Off < len(b.queues) {
+		b.queues[*in.Off].Off = true
+	}
+	for _, r := range released {
+		if r.further == 0 && !b.queues[r.Arm].Off {
+			if err := b.judge(r.Arm); err != nil {
+				return err
+			}
+		}
+	}
+	return b.changed(in.Change)
 }
 
 // An amount is a sum that was released.

@@ -82,6 +82,7 @@ type Info struct {
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
 
 	measured *measuring // of its metrics; nil: they are measured anew
+	watch    watch
 	coins    coins
 }
 
@@ -129,6 +130,8 @@ type record struct {
 	// arms that are to be taken off at the next ticks, and what else is to be changed
 	Off     []int    `json:"off,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
+	// what guards have done and its webhook does not know
+	Harms []Guarded `json:"harms,omitempty"`
 	// slots that are due, under trust secagg
 	Cohorts []cohortState `json:"cohorts,omitempty"`
 	// keys are derived from it, so that no two experiments share one
@@ -194,8 +197,9 @@ type served struct {
 	// decisions whose totals are to be written
 	reported map[numbered]struct{}
 	todo     todo
-	owes     bool // debts has it
-	telling  bool // the webhook is being told
+	owes     bool    // debts has it
+	telling  bool    // the webhook is being told
+	did      []Entry // by itself, for the journal
 }
 
 // A durable is what is told of an experiment and was written: while nothing can be, what an operator did is
@@ -495,6 +499,7 @@ func (x *served) info(now int64) Info {
 	out.Changes = slices.Clone(x.durable.coming)
 	out.First, out.NotBefore = x.first(now)
 	x.board.tell(&out, x.events.mapper)
+	out.watch = x.board.watch.clone()
 	out.coins = x.hours.before.plus(x.hours.coins)
 	return out
 }

@@ -50,6 +50,8 @@ type Replayed struct {
 	Budget     privacy.Budget // of a reward
 	Lines      int
 	Tip        string // the hash of the last line, in hex
+
+	watch watch
 }
 
 // Replay reads a transcript and plays it again: the lines' chain must hold, their times must not go
@@ -130,6 +132,9 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, at, err)
 	}
+	if line, err := out.guarded(decl, all); err != nil {
+		return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, line, err)
+	}
 	for i, e := range all {
 		if e.change == nil {
 			continue
@@ -145,7 +150,7 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	out.End, out.Ended, out.Keep, out.Leader = string(last.End), all[len(all)-1].at, last.Keep, last.Leader
 	switch last.End {
 	case endAnswer, endPolicy:
-		if !stopped || last.End == endAnswer && out.Answer != last.Keep {
+		if !stopped || last.End == endAnswer && (out.Answer != last.Keep || out.watch.harms(last.Keep)) {
 			return nil, wrong(fmt.Errorf("the end is %q, which is not the policy's", last.End))
 		}
 	case endDate, endOperator:
@@ -167,7 +172,9 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	if last.Keep < 0 || last.Keep >= len(decl.Arms) {
 		return nil, wrong(fmt.Errorf("it keeps arm %d, of %d", last.Keep, len(decl.Arms)))
 	}
-	leaves := func(a int) bool { return out.Arms[a].Off || slices.Contains(last.Without, a) }
+	leaves := func(a int) bool {
+		return out.Arms[a].Off || slices.Contains(last.Without, a) || out.watch.harms(a)
+	}
 	if last.Leader && leader(out.Arms, leaves) != last.Keep {
 		return nil, wrong(fmt.Errorf("it keeps arm %d as the leader, which does not lead", last.Keep))
 	}

@@ -668,11 +668,10 @@ func (e *Engine) Pause(ctx context.Context, name string) error {
 	})
 }
 
-// Resume goes on after a Pause.
+// Resume goes on after a Pause. Where a guard has paused it, it goes on with the next public ticks, and a
+// line of the transcript says so; that guard does not pause it for that arm again.
 func (e *Engine) Resume(ctx context.Context, name string) error {
-	return e.act(ctx, name, Entry{Did: "resume"}, func(x *served, _ int64) error {
-		return x.move(Running, Paused)
-	})
+	return e.act(ctx, name, Entry{Did: "resume"}, func(x *served, _ int64) error { return x.goOn() })
 }
 
 // Archive destroys what is left of the units of an experiment that does not run: who was assigned

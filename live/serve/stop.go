@@ -77,7 +77,7 @@ func (x *served) stopping(name string, why endReason) (stopping, error) {
 	case !declared && x.decl.Contextual != nil:
 		return s, fieldError("keep", "is %q, and the experiment has no arms, must be %s, or left out to have the first "+
 			"action given", clip(name), decl.KeepPolicy)
-	case s.Keep >= 0 && !x.leaves(s.Keep):
+	case s.Keep >= 0 && !x.leaves(s.Keep) && !(declared && x.board.watch.harms(s.Keep)):
 	case s.Keep < 0 && name == decl.KeepLeader:
 		s.Leader = true
 	case declared:
@@ -156,7 +156,7 @@ func (x *served) winner() int {
 	if !x.rec.Stop.Leader {
 		return x.rec.Stop.Keep
 	}
-	if best := leader(x.board.queues, x.leaves); best >= 0 {
+	if best := leader(x.board.queues, func(a int) bool { return x.leaves(a) || x.board.watch.harms(a) }); best >= 0 {
 		return best
 	}
 	return x.instead()

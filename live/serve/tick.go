@@ -97,7 +97,7 @@ func (x *served) ended() (s stopping, ok bool) {
 	switch all := x.board.queues[0]; {
 	case !x.play.Stopped(), x.decl.Contextual != nil && all.Released < all.Decisions:
 		return s, false
-	case x.answer != nil && x.answer() >= 0:
+	case x.answer != nil && x.answer() >= 0 && !x.board.watch.harms(x.answer()):
 		return stopping{Why: endAnswer, Keep: x.answer()}, true
 	}
 	s, err := x.stopping("", endPolicy)

@@ -50,15 +50,31 @@ func (e *Engine) WebhookSecret(name string) (string, error) {
 	return string(x.hookKey), nil
 }
 
-// announce begins to tell the webhook of an experiment that has stopped, if that is durable and
-// nobody has. It is told at least once: again after a restart, if nobody knows.
+// announce begins to tell the webhook of an experiment what a guard has done, or that it has stopped, if
+// that is durable and nobody has. It is told at least once: again after a restart, if nobody knows.
 func (e *Engine) announce(ctx context.Context, x *served) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.decl.Webhook == "" || x.rec.Ended == 0 || x.rec.Told || x.telling || x.rec.Keep < 0 {
+	if x.decl.Webhook == "" || x.telling {
+		return
+	}
+	body := x.news()
+	if body == nil {
 		return
 	}
 	x.telling = true
+	e.hooks.Go(func() { e.tell(ctx, x, body) })
+}
+
+// news is what the webhook is to be told next, nil if there is nothing; heard notes that it was.
+func (x *served) news() []byte {
+	if len(x.rec.Harms) > 0 {
+		body, _ := json.Marshal(x.rec.Harms[0]) // there is nothing in it that JSON cannot hold
+		return body
+	}
+	if x.rec.Ended == 0 || x.rec.Told || x.rec.Keep < 0 {
+		return nil
+	}
 	out, kept := Stop{Experiment: x.decl.Name, State: Stopped, Time: time.UnixMilli(x.rec.Ended).UTC()},
 		x.decl.Arms[x.rec.Keep].Name
 	switch s := x.rec.Stop; {
@@ -69,8 +85,19 @@ func (e *Engine) announce(ctx context.Context, x *served) {
 	default:
 		out.Kept = kept
 	}
-	body, _ := json.Marshal(out) // there is nothing in it that JSON cannot hold
-	e.hooks.Go(func() { e.tell(ctx, x, body) })
+	body, _ := json.Marshal(out)
+	return body
+}
+
+func (x *served) heard(body []byte) {
+	switch x.telling = false; {
+	case !bytes.Equal(body, x.news()): // who told it before a restart has noted it
+	case len(x.rec.Harms) > 0:
+		x.rec.Harms = x.rec.Harms[1:]
+	default:
+		x.rec.Told = true
+	}
+	x.todo |= theRecord
 }
 
 // tell tells a webhook until it has taken it, and notes that.
@@ -96,8 +123,7 @@ func (e *Engine) tell(ctx context.Context, x *served, body []byte) {
 		wait = min(2*wait, hookWait)
 	}
 	if err := e.do(ctx, &job{on: x, act: func(x *served, _ *store.Commit, _ int64) error {
-		x.rec.Told = true
-		x.todo |= theRecord
+		x.heard(body)
 		return nil
 	}}); err != nil && ctx.Err() == nil {
 		e.cfg.Log.Error("serve: a webhook will be told again", "experiment", x.decl.Name, "error", err)

@@ -264,7 +264,11 @@ func (e *Engine) step(ctx context.Context, of int) error {
 		x.expire(&c)
 		if w, ok := x.turn(e, rewards, c.Now, sweep); ok {
 			c.Writes = append(c.Writes, w)
+			for _, did := range x.did {
+				note(ctx, &c, did)
+			}
 		}
+		x.did = nil
 	}
 	var err error
 	from, timed := time.Now(), c.Now/timeEvery.Milliseconds()

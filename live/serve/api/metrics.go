@@ -118,6 +118,9 @@ var (
 	descLess = prometheus.NewDesc("sotto_released_metric_difference",
 		"The noisy mean of a declared metric less that of the control, and the ends of its interval."+tellsUnits,
 		[]string{"experiment", "metric", "arm", "value"}, nil)
+	descGuard = prometheus.NewDesc("sotto_guard",
+		"A guard: its bound, and of each arm the ends of its interval and whether the arm was surely past it (1) or not (0)."+
+			tellsUnits, []string{"experiment", "metric", "side", "arm", "value"}, nil)
 	descBatches = prometheus.NewDesc("sotto_batches_total",
 		"Batches that have ended, lines of the transcript, as of the last public tick."+tellsUnits,
 		[]string{"experiment"}, nil)
@@ -127,7 +130,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (public) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descDecisions, descReleased, descMean, descMetric, descLess, descBatches,
+	for _, d := range []*prometheus.Desc{descDecisions, descReleased, descMean, descMetric, descLess, descGuard, descBatches,
 		descState} {
 		to <- d
 	}
@@ -157,6 +160,19 @@ func (p public) Collect(to chan<- prometheus.Metric) {
 				for _, a := range m.Arms {
 					gauges(put, descMetric, a.Mean, a.Interval, name, m.Name, a.Arm)
 					gauges(put, descLess, a.Difference, a.DifferenceInterval, name, m.Name, a.Arm)
+				}
+			}
+		}
+		if all := info.Guards(); all != nil {
+			for _, g := range all.Each {
+				for _, a := range g.Arms {
+					gauges(put, descGuard, nil, a.Interval, name, g.Metric, g.Side, a.Arm)
+					put(descGuard, prometheus.GaugeValue, g.At, name, g.Metric, g.Side, a.Arm, "bound")
+					past := 0.0
+					if a.Past() {
+						past = 1
+					}
+					put(descGuard, prometheus.GaugeValue, past, name, g.Metric, g.Side, a.Arm, "past")
 				}
 			}
 		}

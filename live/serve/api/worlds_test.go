@@ -175,7 +175,9 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 }
 
 // named is a report with an id.
-func named(report string, id int) string { return fmt.Sprintf(`%s, "id": "%d"}`, report[:len(report)-1], id) }
+func named(report string, id int) string {
+	return fmt.Sprintf(`%s, "id": "%d"}`, report[:len(report)-1], id)
+}
 
 // Two worlds: whatever ann reported, whether she did at all, twice or late, every byte of every
 // answer before the release is the same, and the release comes at the same tick.

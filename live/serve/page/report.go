@@ -55,6 +55,7 @@ type Summary struct {
 	Differences []Difference      `json:"differences"` // of others to the leader
 	// Metrics are those that were declared beside the reward; nil if none were.
 	Metrics *serve.Measures `json:"metrics,omitempty"`
+	Guards  *serve.Guards   `json:"guards,omitempty"` // nil if none were declared
 	// Contexts is what there is in the place of arms, where there are none.
 	Contexts *Contexts `json:"contexts,omitempty"`
 
@@ -163,7 +164,7 @@ func reportOf(x serve.Info) (*Summary, error) {
 		out.Kept = learnt
 	}
 	out.lo, out.hi = decl.Range()
-	out.Metrics = x.Measured()
+	out.Metrics, out.Guards = x.Measured(), x.Guards()
 	if !x.First.IsZero() {
 		out.First = &x.First
 	}
@@ -269,6 +270,9 @@ func (r *Summary) page(decl []byte) report.Page {
 	if r.Reason != "" {
 		out.Warnings = append(out.Warnings, r.Reason)
 	}
+	if g := r.Guards; g != nil && g.Paused != "" {
+		out.Warnings = append(out.Warnings, "Paused by a guard: "+g.Paused+".")
+	}
 	state := states[r.State]
 	if r.Contexts != nil && r.Kept != "" {
 		state += ", and everybody gets " + keptOf(serve.Info{Policy: true})
@@ -318,7 +322,7 @@ func (r *Summary) page(decl []byte) report.Page {
 		}
 		out.Tables = append(out.Tables, t)
 	}
-	out.Tables = append(out.Tables, tablesOf(r.Metrics)...)
+	out.Tables = append(append(out.Tables, tablesOf(r.Metrics)...), guardsTable(r.Guards)...)
 	out.Tables = append(out.Tables, report.Table{Title: "What is promised, and how to check it",
 		Head: []string{"", ""}, Text: 2, Groups: []report.Group{{Head: "To each " + r.Unit, Rows: [][]string{
 			{"guarantee", r.Guarantee + "."},
@@ -359,6 +363,22 @@ func tablesOf(of *serve.Measures) (out []report.Table) {
 		out = append(out, t)
 	}
 	return out
+}
+
+// guardsTable is the guards as a report has them, nothing if there are none.
+func guardsTable(of *serve.Guards) []report.Table {
+	if of == nil {
+		return nil
+	}
+	t := report.Table{Title: "Guards", Head: []string{"arm", "interval", "the arm"}, Text: 1, Notes: []string{of.Says}}
+	for _, g := range of.Each {
+		rows := report.Group{Head: g.Metric + " must stay " + g.Bound}
+		for _, a := range g.Arms {
+			rows.Rows = append(rows.Rows, []string{a.Arm, within(a.Interval, decimalsOf(a.Interval)), a.State})
+		}
+		t.Groups = append(t.Groups, rows)
+	}
+	return []report.Table{t}
 }
 
 // arms is the table of the arms' means.

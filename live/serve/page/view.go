@@ -57,6 +57,7 @@ type View struct {
 	Confidence        float64            // of all intervals together, at all times
 	Condition         string             // on which intervals hold; empty if on none
 	Metrics           *serve.Measures    // nil where none were declared
+	Guards            *serve.Guards      // nil where none were declared
 	Ratio             *serve.SampleRatio // nil where there are contexts
 	Privacy           Privacy
 	Lines             int    // of the transcript
@@ -123,7 +124,7 @@ func viewOf(info serve.Info, r *Summary) *View {
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
 		Window: decl.Window, Changes: len(info.Changes), Released: r.Released, Batches: info.Batches,
 		Last: r.Last, Leader: r.Leader, Verdict: r.Verdict, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
-		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Ratio: info.SampleRatio(), First: info.First,
+		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Guards: r.Guards, Ratio: info.SampleRatio(), First: info.First,
 		NotBefore: info.NotBefore, Lines: info.Lines, Tip: info.Tip}
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
@@ -186,6 +187,9 @@ func stateOf(info serve.Info) (State, string) {
 	case serve.Paused:
 		if info.Experiment.Contextual != nil {
 			return Paused, "paused: everybody gets the first action"
+		}
+		if g := info.Guards(); g != nil && g.Paused != "" {
+			return Paused, "paused by a guard: " + g.Paused + ". Everybody gets " + info.Given()
 		}
 		return Paused, "paused: nobody new is assigned"
 	case serve.Stopping:
