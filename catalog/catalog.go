@@ -33,6 +33,8 @@ type Setting struct {
 	Coins policy.Coins
 	// Shares are those of the arms, for a policy that keeps them; nil is even ones.
 	Shares []float64
+	// Cells is of how many sums a release of an arm is added up, each with noise of its own; 0 for one.
+	Cells int
 }
 
 // The kinds of bandit that policies are for: values of Entry.Bandit.

@@ -445,7 +445,11 @@ func policies() []Entry {
 				if shares == nil {
 					shares = slices.Repeat([]float64{1 / float64(max(1, s.Arms))}, s.Arms)
 				}
-				return built(policy.NewSplit(shares, s.Budget, p.or("effect", 0), p.or("rate", 0)))
+				split, err := policy.NewSplit(shares, s.Budget, p.or("effect", 0), p.or("rate", 0))
+				if err == nil && s.Cells > 1 {
+					err = split.SetCells(s.Cells)
+				}
+				return built(split, err)
 			},
 		},
 		{

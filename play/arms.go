@@ -26,6 +26,9 @@ func (l arms) admit() (err error) {
 	if err := cfg.checkGathering(); err != nil {
 		return err
 	}
+	if err := cfg.Cells.check(cfg); err != nil {
+		return err
+	}
 	cfg.Cut = orSixteenth(cfg.Cut, cfg.Window)
 	if l.further, err = buildFurther("metric", cfg.Metrics); err != nil {
 		return err
@@ -95,7 +98,7 @@ func (cfg Config) checkGathering() error {
 
 // curated is what the curator is built of.
 func (l arms) curated() release.Config {
-	return release.Config{Arms: l.cfg.Arms, Lo: l.cfg.Lo, Hi: l.cfg.Hi, Mechanism: l.policy.Mechanism()}
+	return release.Config{Arms: l.cfg.Arms * l.cfg.Cells.each(), Lo: l.cfg.Lo, Hi: l.cfg.Hi, Mechanism: l.policy.Mechanism()}
 }
 
 func (l arms) curate(*past) error {
@@ -153,12 +156,15 @@ func (l arms) head() (out line) {
 	return out
 }
 
-func (l arms) put(arm, n int, sums []int64) error { return l.curator.AddSteps(arm, n, sums[0]) }
+func (l arms) put(slot, n int, sums []int64) error { return l.curator.AddSteps(slot, n, sums[0]) }
 
 func (l arms) release(rows []row, as line) (err error) {
 	var got privacy.Released
 	if len(rows) > 0 {
-		got, err = l.curator.Release(armsIn(rows))
+		got, err = l.curator.Release(l.slots(rows))
+	}
+	if err == nil {
+		got, err = l.fold(rows, got)
 	}
 	if err == nil {
 		got, err = l.share(rows, as, got)
@@ -343,7 +349,7 @@ func (l arms) add(p *past, in line) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
-	released, err := l.addRelease(p, armsIn(rows), in)
+	released, err := l.addRelease(p, rows, in)
 	if err == nil && l.rows != nil {
 		if err = p.row(in, released); err != nil {
 			err = fmt.Errorf("%w: %w", ErrState, err)
@@ -422,22 +428,29 @@ func (l arms) isRow(p *past, at *play, released bool) error {
 	case at.Gone < 0 || at.Gone > 0 && (!released || l.cfg.Take == Exactly):
 		return fmt.Errorf("%d decisions of arm %d cannot be gone", at.Gone, at.Arm)
 	}
-	return nil
+	return l.cfg.Cells.isCells(at.Cells, released && (at.Release && !at.Held || !at.Release && l.rows == nil))
 }
 
 // addRelease books the release of a line, which must be of these arms, and as a curator makes it.
-func (l arms) addRelease(p *past, arms []int, in line) (released privacy.Released, err error) {
+func (l arms) addRelease(p *past, rows []row, in line) (released privacy.Released, err error) {
+	slots := l.slots(rows)
 	if len(in.Release) > 0 {
 		if released, err = l.ledger.Restore(in.Release); err != nil {
 			return released, err
 		}
 	}
-	if released.Len() != len(arms) {
-		return released, fmt.Errorf("%w: it releases %d sums, and must release %d", ErrState, released.Len(), len(arms))
+	if released.Len() != len(slots) {
+		return released, fmt.Errorf("%w: it releases %d sums, and must release %d", ErrState, released.Len(), len(slots))
 	}
-	m, err := checkRelease(p.rewards, p.slots, arms, released, in.Release)
+	m, err := checkRelease(p.rewards, p.slots, slots, released, in.Release)
 	if err == nil {
-		err = l.addFurther(arms, in)
+		err = l.addFurther(slots, in)
+	}
+	if err == nil {
+		err = p.addCells(rows, released)
+	}
+	if err == nil {
+		released, err = l.fold(rows, released)
 	}
 	if err != nil {
 		return released, fmt.Errorf("%w: %w", ErrState, err)
@@ -445,10 +458,10 @@ func (l arms) addRelease(p *past, arms []int, in line) (released privacy.Release
 	if m != nil {
 		p.Noise = m
 	}
-	for i, a := range arms {
-		p.Released[a] = plus(p.Released[a], released.N(i))
-		p.Sums[a] += released.Sum(i)
-		p.Releases[a]++
+	for i, r := range rows {
+		p.Released[r.arm] = plus(p.Released[r.arm], released.N(i))
+		p.Sums[r.arm] += released.Sum(i)
+		p.Releases[r.arm]++
 	}
 	return released, nil
 }

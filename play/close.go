@@ -218,14 +218,17 @@ func (l *Live) close(due bool, early []row) (*Commit, error) {
 		r.at = &text.Ahead[i]
 		rows = append(rows, r)
 	}
-	all := rows
+	all, few := rows, l.few(rows)
 	rows = rows[:0]
 	for i, r := range all {
 		q := &l.s.Arms[r.arm]
 		asked := q.Asked
-		n, gone, err := l.pull(c, r.arm, r.segments)
+		cells, n, gone, err := l.pull(c, r, few[i])
 		if err != nil {
 			return nil, err
+		}
+		if len(cells) > 0 {
+			r.at.Cells = cells
 		}
 		if gone > 0 {
 			r.at.Gone = gone
@@ -245,7 +248,7 @@ func (l *Live) close(due bool, early []row) (*Commit, error) {
 	}
 	text.Release = bytes.TrimSpace(l.line.Bytes())
 	if len(rows) > 0 {
-		if err := l.releaseFurther(armsIn(rows), &text); err != nil {
+		if err := l.releaseFurther(l.slots(rows), &text); err != nil {
 			return nil, err
 		}
 	}
@@ -256,23 +259,40 @@ func (l *Live) close(due bool, early []row) (*Commit, error) {
 	return c, l.wait(c, text)
 }
 
-// pull gives the curators the k oldest segments of an arm, of whose decisions n count, and gone do not.
-func (l *Live) pull(c *Commit, arm, k int) (n, gone int, err error) {
-	q := &l.s.Arms[arm]
-	start := q.Head
-	n, sums := q.take(k, l.missing)
+// pull gives the curators the row, the oldest segments of an arm: of its decisions n count, and gone do not;
+// of cells those that have any, without those that are few.
+func (l *Live) pull(c *Commit, r row, few []bool) (cells []int, n, gone int, err error) {
+	q := &l.s.Arms[r.arm]
+	start, parts := q.Head, []part{{}}
+	if few != nil {
+		parts = joined(q.parts(r.segments, l.missing, len(few)), few)
+	}
+	n, sums := q.take(r.segments, l.missing)
+	if few == nil {
+		parts[0] = part{n, sums}
+	}
 	if q.Head > start {
-		c.Taken = append(c.Taken, Taken{arm, start, q.Head})
+		c.Taken = append(c.Taken, Taken{r.arm, start, q.Head})
 	}
-	if gone = q.Head - start - n; n == 0 {
-		return n, gone, nil
-	}
+	gone = q.Head - start - n
 	own := len(sums) - len(l.further)
-	err = l.side.put(arm, n, sums[:own])
-	for j := 0; j < len(l.further) && err == nil; j++ {
-		err = l.further[j].curator.AddSteps(arm, n, sums[own+j])
+	for cell, p := range parts {
+		if p.n == 0 {
+			continue
+		}
+		if few != nil {
+			cells = append(cells, cell)
+		}
+		slot := r.arm*len(parts) + cell
+		err = l.side.put(slot, p.n, p.sums[:own])
+		for j := 0; j < len(l.further) && err == nil; j++ {
+			err = l.further[j].curator.AddSteps(slot, p.n, p.sums[own+j])
+		}
+		if err != nil {
+			return nil, n, gone, err
+		}
 	}
-	return n, gone, err
+	return cells, n, gone, nil
 }
 
 // wait ends the batch with a line, and waits for the commit.

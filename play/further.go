@@ -38,7 +38,7 @@ type further struct {
 	// what the curator of people's rewards releases, nil where that is not known, and what was
 	outline *release.Outline
 	slots   map[int]bool
-	sums    []float64 // of a metric, what was released of each arm
+	sums    []float64 // of a metric, what was released of each slot: of arms, or of their cells
 }
 
 // maxMetrics is far beyond what a budget can be shared out to.
@@ -105,7 +105,7 @@ func (f *further) curated(arms int) release.Config {
 
 // curate builds the curator on what was released.
 func (f *further) curate(cfg Config) (err error) {
-	if f.curator, err = stepCurator(cfg.Curator, f.curated(cfg.Arms), f.ledger); err != nil {
+	if f.curator, err = stepCurator(cfg.Curator, f.curated(cfg.Arms*cfg.Cells.each()), f.ledger); err != nil {
 		return fmt.Errorf("play: %s %q: %w", f.what, f.Name, err)
 	}
 	return nil
@@ -126,18 +126,12 @@ func stepCurator(build func(release.Config) (release.Curator, error), cfg releas
 	return s, nil
 }
 
-// addMetrics adds the metrics of a decision, in their order, to its segment's.
-func (l *Live) addMetrics(s *Segment, metrics []float64) {
-	if s.More == nil {
-		s.More = make([]int64, len(l.further))
+// steps are those of metric i of a report, or of its default.
+func (f *further) steps(metrics []float64, i int) int64 {
+	if i < len(metrics) && metrics[i] == metrics[i] {
+		return f.clip.Steps(metrics[i])
 	}
-	for i := range s.More {
-		if i < len(metrics) && metrics[i] == metrics[i] {
-			s.More[i] += l.further[i].clip.Steps(metrics[i])
-		} else {
-			s.More[i] += l.further[i].missing
-		}
-	}
+	return f.missing
 }
 
 // addFurther books the metrics or rules of a line.

@@ -143,7 +143,8 @@ func (g *armsGame) decide(h *house, pick choice) error {
 		arm = a
 	}
 	number := h.live.s.Arms[arm].Issued
-	t, err := h.live.Decide(Decision{Arm: arm}, h.now)
+	t, err := h.live.Decide(Decision{Arm: arm, Cell: h.cell(Ticket{Arm: arm, Number: number,
+		Epoch: h.live.cfg.Epoch})}, h.now)
 	if err == nil && t.Arm != arm {
 		return caught("the ticket %+v of arm %d", t, arm)
 	}
@@ -166,6 +167,11 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 	}
 	if len(c.Taken) != len(rows) {
 		return caught("line %d took %d arms, must take %d", before.Lines, len(c.Taken), len(rows))
+	}
+	if h.cfg.Cells.Count > 0 {
+		if all, more, err = h.judgeCells(c.Taken, all, more); err != nil {
+			return err
+		}
 	}
 	j := 0 // of what was released
 	for i, p := range rows {
@@ -207,6 +213,9 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 			return caught("batch %d took %+v and released %d, asked for %d of arm %d", before.Lines,
 				took, got.n, asked, p.Arm)
 		}
+		if h.cfg.Cells.Count > 0 { // of which each was judged
+			continue
+		}
 		if cut := max(0, sum-int64(kept)<<20); got.sum != sum-cut || cut > stray {
 			return caught("batch %d released a sum that is not that of its rewards and defaults", before.Lines)
 		} else if cut > 0 {
@@ -220,6 +229,91 @@ func (g *armsGame) judge(h *house, before State, c *Commit) error {
 		return caught("line %d released %d arms, must release %d", before.Lines, len(all), j)
 	}
 	return nil
+}
+
+// cell is that of a decision: another where its number is given out again.
+func (h *house) cell(t Ticket) int {
+	return (t.Number*t.Number*7 + t.Arm + int(t.Epoch[7])) % h.cfg.Cells.each()
+}
+
+// judgeCells holds what was released of cells against the decisions that were taken, each in the cell that it
+// was decided in, and gives the totals of arms. A cell with few decisions is in the last one: of a row, of joint
+// batches of all rows.
+func (h *house) judgeCells(taken []Taken, all, more []given) (totals, others []given, err error) {
+	of, next := h.cfg.Cells, 0
+	few := func(rows []Taken) map[int]bool {
+		out, n := map[int]bool{}, make([]int, of.Count)
+		for _, took := range rows {
+			for _, t := range h.takenBy(took) {
+				if !h.gone[t] {
+					n[h.cell(t)]++
+				}
+			}
+		}
+		for cell := range of.Count - 1 {
+			out[cell] = n[cell] < of.Least
+		}
+		return out
+	}
+	for i, took := range taken {
+		joins := few(taken[i : i+1])
+		if h.live.rows != nil {
+			joins = few(taken)
+		}
+		units := h.takenBy(took)
+		var total, other given
+		for cell := range of.Count {
+			var n int
+			var most, sum, metric int64
+			for _, t := range units {
+				in := h.cell(t)
+				if joins[in] {
+					in = of.Count - 1
+				}
+				if in != cell {
+					continue
+				}
+				share, came := h.share(t)
+				if !h.gone[t] {
+					n, most = n+1, most+1<<20
+				}
+				if came || !h.gone[t] {
+					sum += int64(share * (1 << 20))
+				}
+				if _, steps := h.metric(t); came {
+					metric += steps
+				} else if !h.gone[t] {
+					metric += 1 << 18
+				}
+			}
+			if n == 0 {
+				continue
+			}
+			if sum > most {
+				h.cut++
+			}
+			want := given{took.Arm*of.Count + cell, n, min(sum, most)}
+			if next >= len(all) || all[next] != want {
+				return nil, nil, caught("the cells %+v were released, %d must be %+v", all, next, want)
+			}
+			if other.n += n; more != nil {
+				if want.sum = min(metric, most); next >= len(more) || more[next] != want {
+					return nil, nil, caught("a metric of the cells %+v was released, %d must be %+v", more, next, want)
+				}
+				other.sum += more[next].sum
+			}
+			total.arm, total.n, total.sum = took.Arm, total.n+n, total.sum+all[next].sum
+			other.arm = took.Arm
+			next++
+		}
+		if total.n > 0 {
+			totals, others = append(totals, total), append(others, other)
+		}
+	}
+	if next != len(all) {
+		return nil, nil, caught("%d cells were released, must be %d", len(all), next)
+	}
+	return totals, others, nil
 }
 
 // A shown is a row as a line shows it: its sum, and how many rewards are in it.
@@ -246,6 +340,7 @@ func (h *house) rows(before State, c *Commit) (rows []policy.Play, err error) {
 		Plays, Ahead []struct {
 			Arm, Rounds   int
 			Release, Held bool
+			Cells         []int
 		}
 		Release struct {
 			Sum []float64
@@ -258,6 +353,14 @@ func (h *house) rows(before State, c *Commit) (rows []policy.Play, err error) {
 	if batch := len(in.Plays) > 0; batch == c.note || batch && len(in.Plays) != len(before.Batch) ||
 		!batch && len(in.Ahead) == 0 {
 		return nil, caught("line %d is of %d plays, of a batch of %d", before.Lines, len(in.Plays), len(before.Batch))
+	}
+	next := 0
+	show := func(cells []int) (out shown) { // the next row of the release, of all its cells
+		for range max(1, len(cells)) {
+			out.sum, out.n = out.sum+in.Release.Sum[next], out.n+in.Release.N[next]
+			next++
+		}
+		return out
 	}
 	var given []float64
 	for i, p := range in.Plays {
@@ -277,8 +380,8 @@ func (h *house) rows(before State, c *Commit) (rows []policy.Play, err error) {
 				return nil, caught("line %d: the policy asks for %d of arm %d, and is given %d", before.Lines, asked,
 					p.Arm, one.n)
 			}
-		case len(rows) < len(in.Release.Sum):
-			one = shown{in.Release.Sum[len(rows)], in.Release.N[len(rows)]}
+		case next < len(in.Release.Sum):
+			one = show(p.Cells)
 			rows = append(rows, policy.Play{Arm: p.Arm, Rounds: before.Arms[p.Arm].Asked})
 		}
 		given = append(given, one.sum, float64(one.n))
@@ -292,8 +395,8 @@ func (h *house) rows(before State, c *Commit) (rows []policy.Play, err error) {
 				return nil, caught("line %d: arm %d is ahead, and the batch releases it", before.Lines, p.Arm)
 			}
 		}
-		if i := len(rows); i < len(in.Release.Sum) {
-			h.ahead[p.Arm] = append(h.ahead[p.Arm], shown{in.Release.Sum[i], in.Release.N[i]})
+		if next < len(in.Release.Sum) {
+			h.ahead[p.Arm] = append(h.ahead[p.Arm], show(p.Cells))
 		}
 		rows = append(rows, policy.Play{Arm: p.Arm, Rounds: p.Rounds})
 		h.early++

@@ -10,6 +10,15 @@ import (
 	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
+// celled is a house whose decisions are in three cells.
+func celled(build func() house) func() house {
+	return func() house {
+		h := build()
+		h.cfg.Cells = Cells{Count: 3, Least: 2}
+		return h
+	}
+}
+
 // Whatever happens in whatever order, with crashes at every point: each accepted reward is in
 // exactly one release, after the deadlines of all its decisions, whose count is that of its decisions
 // and whose sums those of accepted rewards and defaults, and which is handed out once. A metric is
@@ -50,6 +59,11 @@ func TestLiveIsTheModel(t *testing.T) {
 		"metric":                  {build: arms("dp-klucb", AtLeast, false, true), sole: true},
 		"metric of lazy-dp-ts":    {build: arms("lazy-dp-ts", 0, false, true), sole: true},
 		"metric, drop":            {build: arms("dp-klucb", AtLeast, true, true), sole: true},
+		"cells":                   {build: celled(arms("dp-klucb", AtLeast, false, false)), rapid: true},
+		"cells, exactly":          {build: celled(arms("adap-klucb", 0, false, false))},
+		"cells, joint":            {build: celled(arms("joint", Jointly, false, false)), lines: 40},
+		"cells, metric":           {build: celled(arms("dp-klucb", AtLeast, false, true)), sole: true},
+		"cells, joint, metric":    {build: celled(arms("joint", Jointly, false, true)), lines: 40, sole: true},
 		"contexts":                {build: ofContexts, least: 3, full: 30, lines: 5, rapid: true},
 		"contexts, joint privacy": {build: ofClinic, least: 2, full: 20, lines: 15, rapid: true},
 	} {

@@ -106,6 +106,8 @@ type Config struct {
 	// and in joint batches, the clock ends none.
 	Cut  int64
 	Take Take // 0: as the policy is admitted, see Admit; with contexts it is Exactly
+	// Cells, if there are any, partition the decisions of arms: see there.
+	Cells Cells
 	// Ledger are the options of the ledger that New or Restore makes: a cap, and what it covers.
 	Ledger []privacy.Option
 	// Curator builds the curator of rewards, and those of metrics and rules; nil is release.Real, or
@@ -125,6 +127,7 @@ type Config struct {
 // the vector over the probability with which it was played here, 0 if the rule would play another.
 type Decision struct {
 	Arm             int
+	Cell            int // of Config.Cells, 0 without
 	Vector, Weights []float64
 }
 
@@ -292,7 +295,7 @@ func TermsOf(cfg Config) (Terms, error) {
 // terms are what must not change while decisions are out.
 func (l *Live) terms() Terms {
 	t := Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop,
-		Horizon: l.cfg.Horizon, Sums: describe(l.further), Aggregate: l.cfg.Aggregate}
+		Horizon: l.cfg.Horizon, Sums: describe(l.further), Aggregate: l.cfg.Aggregate, Cells: l.cfg.Cells.String()}
 	if l.cfg.Contexts != nil {
 		t.Dim = l.cfg.Contexts.Dim()
 	}
@@ -339,6 +342,8 @@ func (l *Live) DecideUntil(d Decision, now, deadline int64) (Ticket, error) {
 			now, ErrTime)
 	case len(d.Vector)+len(d.Weights) > 0 && l.vectors == nil:
 		return Ticket{}, errors.New("play: there is a vector, must be none without contexts")
+	case d.Cell < 0 || d.Cell >= l.cfg.Cells.each():
+		return Ticket{}, fmt.Errorf("play: cell is %d, must be from 0 to %d", d.Cell, l.cfg.Cells.each()-1)
 	case l.s.Arms[d.Arm].Issued >= maxIssued:
 		return Ticket{}, fmt.Errorf("play: arm %d has %d decisions, must have at most %d", d.Arm,
 			l.s.Arms[d.Arm].Issued, maxIssued)
@@ -349,7 +354,9 @@ func (l *Live) DecideUntil(d Decision, now, deadline int64) (Ticket, error) {
 		return l.vectors.decide(q, d, deadline)
 	}
 	if l.rows != nil {
-		return Ticket{arm, l.rows.decide(l.s.Arms, arm, deadline), deadline, l.cfg.Epoch}, nil
+		n := l.rows.decide(l.s.Arms, arm, deadline)
+		l.enterCell(q, n, d.Cell)
+		return Ticket{arm, n, deadline, l.cfg.Epoch}, nil
 	}
 	target := 0
 	if l.releases[arm] {
@@ -357,6 +364,7 @@ func (l *Live) DecideUntil(d Decision, now, deadline int64) (Ticket, error) {
 	}
 	q.tick(now)
 	n := q.decide(deadline, now+l.cfg.Cut, func(start int) int { return l.end(arm, start) }, target)
+	l.enterCell(q, n, d.Cell)
 	return Ticket{arm, n, deadline, l.cfg.Epoch}, nil
 }
 
@@ -406,6 +414,7 @@ func (l *Live) held(t Ticket, now int64) (*Segment, Status, error) {
 }
 
 // Segment is the segment that holds a decision: what has to be written again when its reward came.
+// With cells its Sum is 0, and More has by cell the sums of rewards and metrics.
 // With contexts its Sum is 0, and More has the sums of the vectors times their rewards, then those of
 // the rules; it is nil if no reward came. Sets and More are the machine's own, to be read only, and
 // good until the next call. ok is false if the decision is in no queue.

@@ -39,6 +39,7 @@ type Segment struct {
 	Settles int64   // when the windows of all its decisions so far have passed
 	Sum     int64   // of the rewards that came, in steps of release.ExactStep
 	More    []int64 // the same of each metric, or see Live.Segment; nil if no reward came
+	Cells   []Set   `json:",omitempty"` // by cell, its decisions, less Start
 	Came    Set     // the decisions whose rewards came, less Start
 	Gone    Set     // the decisions that were withdrawn, less Start
 	// Totals are those of decisions of which several reports can count, less Start
@@ -191,7 +192,8 @@ func (q Queue) since(from int) Queue {
 	}
 	q.Segments = slices.Clone(q.Segments[first:])
 	for i := range q.Segments {
-		q.Segments[i].Came, q.Segments[i].Gone, q.Segments[i].Totals = nil, nil, nil
+		s := &q.Segments[i]
+		s.Came, s.Gone, s.Totals, s.Cells = nil, nil, nil, nil
 	}
 	return q
 }
@@ -224,9 +226,10 @@ func (q *Queue) take(k int, missing []int64) (n int, sums []int64) {
 		if !s.lapsed {
 			absent = size - s.Came.Len() - s.lost + s.Came.common(s.Gone)
 		}
-		sums[0] += s.Sum
-		for j, x := range s.More {
-			sums[1+j] += x
+		if sums[0] += s.Sum; s.Cells == nil { // else they are by cell, see parts
+			for j, x := range s.More {
+				sums[1+j] += x
+			}
 		}
 		for j, x := range missing {
 			sums[j] += x * int64(absent)

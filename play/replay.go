@@ -31,7 +31,10 @@ type Replayed struct {
 	Noise    privacy.Mechanism // of each release, as it was charged; nil before the first
 	// Metrics are the noisy sums of each metric, by arm, mapped to [0,1].
 	Metrics [][]float64
-	Rules   []Earned
+	// Cells are what was released of each arm's cells, if there are any, of which Sums and Metrics are the
+	// totals: so many noises are in them.
+	Cells [][]CellSums
+	Rules []Earned
 	// Estimate is that of a Modelled policy of contexts, else nil.
 	Estimate []float64
 }
@@ -55,7 +58,7 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	for i, f := range l.further {
-		if l.further[i].outline, err = release.NewOutline(f.curated(l.cfg.Arms), true); err != nil {
+		if l.further[i].outline, err = release.NewOutline(f.curated(l.cfg.Arms*l.cfg.Cells.each()), true); err != nil {
 			return nil, fmt.Errorf("play: %s %q: %w", f.what, f.Name, err)
 		}
 	}
@@ -63,6 +66,7 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 		return nil, fmt.Errorf("play: %w", err)
 	}
 	p.Batches, p.Stopped = l.driver.Batches, p.stopped()
+	p.measure()
 	p.Estimate = l.Estimate()
 	if b := p.batch(); b != nil && !p.rested {
 		p.Out = slices.Clone(b.Plays)
@@ -100,10 +104,31 @@ func (l *Live) past() *past {
 			p.Rules = append(p.Rules, Earned{Name: f.Name, Clip: f.most, Lo: l.cfg.Lo, Hi: l.cfg.Hi})
 			continue
 		}
-		l.further[i].sums = make([]float64, n)
-		p.Metrics = append(p.Metrics, l.further[i].sums)
+		l.further[i].sums = make([]float64, n*l.cfg.Cells.each())
+	}
+	for range n * min(1, l.cfg.Cells.Count) {
+		p.Cells = append(p.Cells, make([]CellSums, l.cfg.Cells.Count))
 	}
 	return p
+}
+
+// measure adds up what was released of metrics.
+func (p *past) measure() {
+	for i := range p.of.further {
+		f, each := &p.of.further[i], p.of.cfg.Cells.each()
+		if f.sums == nil {
+			continue
+		}
+		all := make([]float64, len(p.heads))
+		for slot, x := range f.sums {
+			all[slot/each] += x
+			if p.Cells != nil {
+				s := &p.Cells[slot/each][slot%each]
+				s.Metrics = append(s.Metrics, x)
+			}
+		}
+		p.Metrics = append(p.Metrics, all)
+	}
 }
 
 // batch is the one that is out, nil if the policy has stopped, and with contexts.

@@ -84,28 +84,31 @@ func (l *Live) restRows() (rows []Taken) {
 // closeRest releases the rest.
 func (l *Live) closeRest() (*Commit, error) {
 	c, text := &Commit{note: true}, line{}
-	var arms []int
+	var all, rows []row
+	text.Rest = make([]play, 0, len(l.s.Arms)) // rows point into it
 	for a := range l.s.Arms {
-		k := len(l.s.Arms[a].Segments)
-		if k == 0 {
-			continue
+		if k := len(l.s.Arms[a].Segments); k > 0 {
+			all = append(all, row{arm: a, segments: k})
 		}
-		n, gone, err := l.pull(c, a, k)
+	}
+	few := l.few(all)
+	for i, r := range all {
+		cells, n, gone, err := l.pull(c, r, few[i])
 		if err != nil {
 			return nil, err
 		}
-		text.Rest = append(text.Rest, play{Arm: a, Rounds: n, Gone: gone})
+		text.Rest = append(text.Rest, play{Arm: r.arm, Rounds: n, Gone: gone, Cells: cells})
 		if n > 0 {
-			arms = append(arms, a)
+			rows = append(rows, row{arm: r.arm, at: &text.Rest[len(text.Rest)-1]})
 		}
 	}
 	l.line.Reset()
-	if len(arms) > 0 { // nothing empty is released
-		if _, err := l.curator.Release(arms); err != nil {
+	if len(rows) > 0 { // nothing empty is released
+		if _, err := l.curator.Release(l.slots(rows)); err != nil {
 			return nil, err
 		}
 		text.Release = bytes.Clone(bytes.TrimSpace(l.line.Bytes()))
-		if err := l.releaseFurther(arms, &text); err != nil {
+		if err := l.releaseFurther(l.slots(rows), &text); err != nil {
 			return nil, err
 		}
 	}
@@ -116,16 +119,17 @@ func (l *Live) closeRest() (*Commit, error) {
 // addRest is the line of the rest.
 func (l arms) addRest(p *past, in line) error {
 	wrong := in.Off != nil || in.Gone != 0 || len(in.Plays) > 0
-	var arms, ns []int
+	var rows []row
 	last := -1
-	for _, r := range in.Rest {
+	for i, r := range in.Rest {
 		if r.Arm <= last || r.Arm >= len(p.heads) || r.Release || min(r.Rounds, r.Gone) < 0 ||
-			max(r.Rounds, r.Gone) == 0 || r.Gone > 0 && l.cfg.Take == Exactly {
+			max(r.Rounds, r.Gone) == 0 || r.Gone > 0 && l.cfg.Take == Exactly ||
+			l.cfg.Cells.isCells(r.Cells, r.Rounds > 0) != nil {
 			wrong = true
 			break
 		}
 		if last = r.Arm; r.Rounds > 0 {
-			arms, ns = append(arms, r.Arm), append(ns, r.Rounds)
+			rows = append(rows, row{arm: r.Arm, at: &in.Rest[i]})
 		}
 	}
 	if l.rows != nil { // a whole row is released as one
@@ -141,13 +145,13 @@ func (l arms) addRest(p *past, in line) error {
 	if wrong || len(in.Rest) == 0 {
 		return fmt.Errorf("%w: this cannot be what was left", ErrState)
 	}
-	released, err := l.addRelease(p, arms, in)
+	released, err := l.addRelease(p, rows, in)
 	if err != nil {
 		return err
 	}
-	for i, n := range ns {
-		if released.N(i) != n {
-			return fmt.Errorf("%w: it releases %d rewards of arm %d, and says %d", ErrState, released.N(i), arms[i], n)
+	for i, r := range rows {
+		if n := r.at.Rounds; released.N(i) != n {
+			return fmt.Errorf("%w: it releases %d rewards of arm %d, and says %d", ErrState, released.N(i), r.arm, n)
 		}
 	}
 	for _, r := range in.Rest {

@@ -42,6 +42,8 @@ type play struct {
 	Release bool `json:"release,omitempty"`
 	Held    bool `json:"held,omitempty"` // its release is the oldest of the arm that was ahead
 	Gone    int  `json:"gone,omitempty"` // decisions that the release does not count
+	// the cells of its row that are released, each with a sum of its own
+	Cells []int `json:"cells,omitempty"`
 }
 
 // plays reads a line.
@@ -109,9 +111,12 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 		q.lost = 0
 		for i := range q.Segments {
 			g := &q.Segments[i]
-			if g.More != nil && len(g.More) != len(l.missing)-1 {
+			if g.More != nil && len(g.More) != l.more() {
 				return nil, fmt.Errorf("play: %w: a segment of arm %d has %d further sums, must have %d",
-					ErrState, a, len(g.More), len(l.missing)-1)
+					ErrState, a, len(g.More), l.more())
+			}
+			if err := g.checkCells(l.cfg.Cells.Count, min(g.until(), q.Issued)-g.Start); err != nil {
+				return nil, fmt.Errorf("play: %w: a segment of arm %d: %w", ErrState, a, err)
 			}
 			sums := 0
 			if l.adds {

@@ -35,6 +35,7 @@ type Terms struct {
 	Sums            string    // what the metrics or rules are, a line each
 	Joint           string    `json:",omitempty"` // shares of arms, and where the first joint batches end
 	Aggregate       Aggregate `json:",omitempty"` // of rewards
+	Cells           string    `json:",omitempty"` // how many, and the least of one
 }
 
 // State is a copy of the state as it is now: decisions that were made since it was last
@@ -64,6 +65,10 @@ func (s *Segment) clone() Segment {
 	out.Totals = maps.Clone(s.Totals)
 	for i, t := range out.Totals {
 		out.Totals[i] = Total{slices.Clone(t.Sums), slices.Clone(t.Names)}
+	}
+	out.Cells = slices.Clone(s.Cells)
+	for i := range out.Cells {
+		out.Cells[i] = slices.Clone(s.Cells[i])
 	}
 	return out
 }
@@ -125,11 +130,8 @@ func (q *Queue) validate(signed int) error {
 		if s.Start != next || end <= s.Start || end > q.Issued || s.End < 0 {
 			return fmt.Errorf("segment %d from %d to %d", i, s.Start, s.End)
 		}
-		for _, set := range []Set{s.Came, s.Gone} {
-			if n := len(set); n > 0 && (set[n-1] == 0 || n > (end-s.Start+63)/64 ||
-				bits.Len64(set[n-1])+64*(n-1) > end-s.Start) {
-				return fmt.Errorf("segment %d knows of decisions that are not in it", i)
-			}
+		if !s.Came.fits(end-s.Start) || !s.Gone.fits(end-s.Start) {
+			return fmt.Errorf("segment %d knows of decisions that are not in it", i)
 		}
 		if absurd(s.Cut) || absurd(s.Settles) {
 			return fmt.Errorf("segment %d: its times are out of range", i)
@@ -146,6 +148,12 @@ func (q *Queue) validate(signed int) error {
 		return fmt.Errorf("decisions from %d to %d in no segment", next, q.Issued)
 	}
 	return nil
+}
+
+// fits says whether a set is one of numbers below n, without an empty end.
+func (s Set) fits(n int) bool {
+	k := len(s)
+	return k == 0 || s[k-1] != 0 && k <= (n+63)/64 && bits.Len64(s[k-1])+64*(k-1) <= n
 }
 
 // absurd says that no sum of a time and a window is this.

@@ -114,9 +114,10 @@ func (l *Live) Add(t Ticket, name uint64, reward float64, metrics []float64, now
 		l.addReport(s, i, name, reward, metrics)
 	} else if !s.Came.Has(i) && !s.Gone.Has(i) {
 		s.Came.add(i)
-		s.Sum += l.clip.Steps(reward)
-		if len(l.further) > 0 {
-			l.addMetrics(s, metrics)
+		sums := l.sums(s, i)
+		*sums.of(0) += l.clip.Steps(reward)
+		for j := range l.further {
+			*sums.of(1 + j) += l.further[j].steps(metrics, j)
 		}
 	}
 	return Accepted, nil
@@ -134,14 +135,12 @@ func (l *Live) addReport(s *Segment, i int, name uint64, reward float64, metrics
 	case name != 0:
 		total.Names = slices.Insert(total.Names, at, name)
 	}
+	sums := l.sums(s, i)
 	if !there {
 		total.Sums = make([]Running, len(l.missing))
 		s.Came.add(i)
-		if s.More == nil && len(l.further) > 0 {
-			s.More = make([]int64, len(l.further))
-		}
 		for j, x := range l.missing {
-			*s.sum(j) += x
+			*sums.of(j) += x
 		}
 	}
 	for j := range total.Sums {
@@ -158,7 +157,7 @@ func (l *Live) addReport(s *Segment, i int, name uint64, reward float64, metrics
 		of := &total.Sums[j]
 		was := of.worth(how, clip, hi-lo, l.missing[j])
 		of.add(how, clip, hi-lo, x)
-		*s.sum(j) += of.worth(how, clip, hi-lo, l.missing[j]) - was
+		*sums.of(j) += of.worth(how, clip, hi-lo, l.missing[j]) - was
 	}
 	if s.Totals == nil {
 		s.Totals = map[int]Total{}
@@ -166,12 +165,41 @@ func (l *Live) addReport(s *Segment, i int, name uint64, reward float64, metrics
 	s.Totals[i] = total
 }
 
-// sum is the segment's of the reward, or of a metric.
-func (s *Segment) sum(j int) *int64 {
-	if j == 0 {
-		return &s.Sum
+// decisionSums are where a segment adds up what came of a decision: the reward's in Sum and each metric's in
+// More, or with cells all of them in the cell's part of More.
+type decisionSums struct {
+	s    *Segment
+	cell int // where the cell's part begins, or -1
+}
+
+// sums are those of the decision at i of its segment.
+func (l *Live) sums(s *Segment, i int) decisionSums {
+	if s.More == nil && l.more() > 0 {
+		s.More = make([]int64, l.more())
 	}
-	return &s.More[j-1]
+	if l.cfg.Cells.Count > 0 {
+		return decisionSums{s, len(l.missing) * s.cellOf(i)}
+	}
+	return decisionSums{s, -1}
+}
+
+// more is how many further sums a segment has.
+func (l *Live) more() int {
+	if l.cfg.Cells.Count > 0 {
+		return len(l.missing) * l.cfg.Cells.Count
+	}
+	return len(l.missing) - 1
+}
+
+// of is that of the reward, or of a metric.
+func (d decisionSums) of(j int) *int64 {
+	switch {
+	case d.cell >= 0:
+		return &d.s.More[d.cell+j]
+	case j == 0:
+		return &d.s.Sum
+	}
+	return &d.s.More[j-1]
 }
 
 // Seal destroys what is kept of one decision of which several reports can count, if it is in a queue. What it

@@ -36,9 +36,18 @@ func toArms(t *testing.T, take Take, drop bool, unit int) func() traffic {
 				if src.IntN(5) == 0 {
 					arm = src.IntN(3)
 				}
-				k, err := l.Decide(Decision{Arm: arm}, now)
+				k, err := l.Decide(Decision{Arm: arm, Cell: l.s.Arms[arm].Issued / 2 % l.cfg.Cells.each()}, now)
 				return arm, k, err
 			}}
+	}
+}
+
+// inCells are units in three cells.
+func inCells(of func() traffic) func() traffic {
+	return func() traffic {
+		out := of()
+		out.cfg.Cells = Cells{Count: 3, Least: 2}
+		return out
 	}
 }
 
@@ -46,7 +55,7 @@ func toArms(t *testing.T, take Take, drop bool, unit int) func() traffic {
 func toJointly() traffic {
 	return traffic{Config{Policy: &jointly{}, Arms: 3}, 40, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 		arm := min(2, max(0, src.IntN(10)-5)/3+src.IntN(2))
-		k, err := l.Decide(Decision{Arm: arm}, now)
+		k, err := l.Decide(Decision{Arm: arm, Cell: l.s.Arms[arm].Issued / 2 % l.cfg.Cells.each()}, now)
 		return arm, k, err
 	}}
 }
@@ -249,6 +258,12 @@ func TestTwoWorlds(t *testing.T) {
 		"at least, withdrawn, ahead": {toArms(t, AtLeast, false, 60), true, 0, 1, 9},
 		"exactly, ahead":             {toArms(t, Exactly, false, 41), false, 0, 1, 9},
 
+		"cells":                     {inCells(toArms(t, AtLeast, false, 36)), false, 0, 1, 1},
+		"cells, exactly":            {inCells(toArms(t, Exactly, false, 36)), false, 0, 1, 1},
+		"cells, jointly, withdrawn": {inCells(toJointly), true, 0, 1, 3},
+		"cells, ahead":              {inCells(toArms(t, AtLeast, false, 28)), false, 0, 1, 9},
+
+		"stopped, cells":               {stopped(inCells(toArms(t, AtLeast, false, 41)), 58), false, 0, 1, 1},
 		"stopped, at least":            {stopped(toArms(t, AtLeast, false, 41), 58), false, 0, 1, 1},
 		"stopped, at least, withdrawn": {stopped(toArms(t, AtLeast, false, 41), 58), true, 0, 1, 1},
 		"stopped, exactly":             {stopped(toArms(t, Exactly, false, 41), 58), false, 0, 1, 1},

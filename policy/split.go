@@ -117,6 +117,18 @@ func oneShot(budget privacy.Budget) (privacy.Mechanism, error) {
 	return privacy.Gaussian{Sigma: sigma}, nil
 }
 
+// SetCells has batches planned for arms whose sums are added up of so many cells, each with noise of its
+// own: s is that of the sum, √C times that of one. So a batch has √C times as many rewards. Call it
+// before the first Next.
+func (p *Split) SetCells(cells int) error {
+	s := p.s * math.Sqrt(float64(cells))
+	if cells < 1 || !(s*s/p.v <= math.MaxFloat64) {
+		return fmt.Errorf("split: cells is %d, must be at least 1, with noise that is not too large", cells)
+	}
+	p.s = s
+	return nil
+}
+
 // Mechanism implements Policy.
 func (p *Split) Mechanism() privacy.Mechanism { return p.mech }
 

@@ -138,3 +138,14 @@ func TestSplitErrors(t *testing.T) {
 		}
 	}
 }
+
+// Sums that are added up of four cells have twice the noise, so batches are twice as long while noise rules them.
+func TestSplitCells(t *testing.T) {
+	p := newSplit(t, []float64{0.5, 0.5}, privacy.Pure{Epsilon: 1}, 0.02, 0)
+	if err := p.SetCells(4); err != nil || p.JointEnd(0) != 1600 || p.Mechanism() != (privacy.Laplace{Scale: 1}) {
+		t.Errorf("a batch ends at %d, %v", p.JointEnd(0), err)
+	}
+	if err := p.SetCells(0); err == nil {
+		t.Error("it has no cell")
+	}
+}

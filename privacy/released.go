@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -98,8 +99,58 @@ func (r Released) Part(i int) Released {
 	return Released{&one}
 }
 
+// Fold adds sums up: the first sizes[0] of them, the next sizes[1], and so on. It is made of what was
+// paid for, and costs nothing. The noise of a total is that of its sums, each independent: with m of
+// Lap(b) the moment generating function is at most (1−λ²b²)^{−m} ≤ exp(mλ²b²/(1−λb)) for 0 ≤ λ < 1/b,
+// so that P(noise > 2b√(mx) + bx) ≤ e^{−x}, and m normal ones are one of m times the variance. Of
+// all totals the Tail and the Noises are those of the one with the most.
+func (r Released) Fold(sizes []int) (Released, error) {
+	out, next, most := &Values{}, 0, 1
+	for _, k := range sizes {
+		if k < 1 || k > r.Len()-next {
+			return Released{}, fmt.Errorf("released: a total of %d sums, must be of 1 to the %d that are left", k,
+				r.Len()-next)
+		}
+		n, sum := 0, 0.0
+		for i := next; i < next+k; i++ {
+			n, sum = n+r.v.N[i], sum+r.v.Sum[i]
+		}
+		out.N, out.Sum = append(out.N, n), append(out.Sum, sum)
+		next, most = next+k, max(most, k)
+	}
+	if next < r.Len() {
+		return Released{}, fmt.Errorf("released: totals of %d sums, must be of all %d", next, r.Len())
+	}
+	if r.v == nil {
+		return r, nil
+	}
+	m := float64(most)
+	switch out.Tail, out.noises = r.v.Tail, r.v.noises; {
+	case most == 1:
+	case r.Laplace(): // integers round the scale up, and the tail says to what
+		b := max(out.Tail.H, out.noises.scale)
+		out.noises = laplaces{fixed: m, scale: b}
+		out.Tail = Tail{Sigma: math.Sqrt(2*m) * b, H: b}
+	case out.noises == laplaces{} && out.Tail.H == 0 && out.Tail.Log == 0:
+		out.Tail.Sigma *= math.Sqrt(m)
+	default:
+		return Released{}, errors.New("released: sums are added up whose noise is neither Laplace's nor normal")
+	}
+	return Released{out}, nil
+}
+
+// like says that two releases have Laplace noises of one scale, but for its rounding, or normal noise,
+// however many of it are in a sum.
+func (v *Values) like(w *Values) bool {
+	if v.noises.fixed > 0 && w.noises.fixed > 0 {
+		return math.Abs(v.noises.scale-w.noises.scale) <= 1e-3*v.noises.scale && v.noises.each+w.noises.each == 0
+	}
+	return v.noises == w.noises && v.Tail.H == w.Tail.H && v.Tail.Log == w.Tail.Log
+}
+
 // Join has the sums of several releases, in their order, as if they had been released together: it is
-// made of what was paid for, and costs nothing. Their noise must have the same law.
+// made of what was paid for, and costs nothing. Their noises must have the same law; where there
+// are more of them in the totals of one (Fold), Tail and Noises are of these.
 func Join(parts ...Released) (Released, error) {
 	var out *Values
 	for _, p := range parts {
@@ -108,7 +159,11 @@ func Join(parts ...Released) (Released, error) {
 			continue
 		case out == nil:
 			out = &Values{Tail: p.v.Tail, noises: p.v.noises}
-		case p.v.Tail != out.Tail || p.v.noises != out.noises:
+		case p.v.like(out):
+			t, of := p.v.Tail, p.v.noises
+			out.Tail = Tail{max(out.Tail.Sigma, t.Sigma), max(out.Tail.H, t.H), max(out.Tail.Log, t.Log)}
+			out.noises = laplaces{max(out.noises.fixed, of.fixed), out.noises.each, max(out.noises.scale, of.scale)}
+		default:
 			return Released{}, fmt.Errorf("released: noise with tail %+v is joined to one with %+v, must have the "+
 				"same law", p.v.Tail, out.Tail)
 		}
