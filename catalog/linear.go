@@ -96,7 +96,7 @@ func ContextualPolicies() []Entry {
 	entries := []Entry{
 		{
 			Name: "adac-oful", Title: "AdaC-OFUL", Family: "oful", Bandit: BanditContextual, Twin: "rs-oful",
-			Private: true, Budgets: gaussianBudgets(), PublicContexts: true,
+			Private: true, Budgets: gaussianBudgets(), PublicContexts: true, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public " +
 				"and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
 			Regret: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 2δT, from V ⪰ λI " +

@@ -546,6 +546,11 @@ func (l *Experiment) Warnings() []string {
 			"matter to which action is best")
 	}
 	decisions, of := float64(l.Horizon), "the horizon"
+	if l.Horizon == 0 {
+		if decisions, of = math.Inf(1), ""; l.Traffic > 0 {
+			decisions, of = 365*l.Traffic, "a year's traffic"
+		}
+	}
 	if l.Traffic > 0 && !l.Start.IsZero() && !l.End.IsZero() {
 		if n := l.Traffic * l.End.Sub(l.Start).Hours() / 24; n < decisions {
 			decisions, of = n, "what comes from start to end"

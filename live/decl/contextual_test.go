@@ -152,7 +152,6 @@ func TestContextualErrors(t *testing.T) {
 		{"adac-oful, greed: 1, lambda: 30", "lin-ucb", "policy: lin-ucb protects contexts as well"},
 		{"adac-oful, greed: 1, lambda: 30", "lin-priv", "policy: lin-priv cannot be played live"},
 		{"lambda: 30", "lambda: -1", "policy: policy adac-oful: lambda is -1"},
-		{"horizon: 100_000\n", "", "horizon: is missing: adac-oful must know"},
 		{"budget: {rho: 1}\nunit", "budget: {epsilon: 1}\nunit", "budget: "},
 		{"budget: {rho: 1}\nunit", "budget: none\nunit", "budget: is none"},
 		{"budget: {rho: 1}\nunit", "budget: {epsilon: 1, delta: 1e-6}\nunit",
@@ -263,6 +262,10 @@ func TestWarnings(t *testing.T) {
 		want    []string
 	}{
 		{[]string{"horizon: 100_000", "horizon: 1_000_000"}, nil},
+		{[]string{"horizon: 100_000\n", ""}, nil},
+		{[]string{"horizon: 100_000\n", "traffic: 10\n", "  rules:", "  rules: []", "    - {name", "    # {name"},
+			[]string{"contextual: vectors have 37 components, and at rho=1 the noise in an estimate is more than twice " +
+				"what chance does to it until about 5e+04 decisions; a year's traffic is 3.6e+03"}},
 		// clip 200, σ = 1/√0.1, ℓ ≤ 37·log₂(1+10⁵/(30·37)) = 241: 200·3.162·√241/10⁵ = 0.098
 		{[]string{"[0, 1], default", "[0, 2], default"},
 			[]string{"contextual.rules[0].clip: is 200, and the noise in the estimate has a " +

@@ -497,8 +497,12 @@ func (p *contextualPlan) policy(b privacy.Budget, s candidate, dim int) (sim.Lat
 	for name, x := range s.params {
 		params[name] = x
 	}
+	horizon := s.rounds
+	if l.Horizon == 0 {
+		horizon = 0
+	}
 	pol, err := entry.NewContextual(catalog.ContextualSetting{Dim: dim, Arms: p.out.Actions,
-		Horizon: s.rounds, Budget: each, Coins: decl.ZeroCoins{}}, params)
+		Horizon: horizon, Budget: each, Coins: decl.ZeroCoins{}}, params)
 	if err != nil {
 		return nil, l.Wrap("policy", err)
 	}

@@ -649,23 +649,33 @@ func (c deaf) AddSteps(slot, n int, sums []int64) error {
 }
 
 // The service learns which topic is for which device, also where the first action is excluded; one
-// that hears no reward does not. Everything is drawn from fixed seeds.
+// that hears no reward does not. Past its horizon it gives the first action, or if that is kept what it has
+// learnt, without a floor; without a horizon it goes on. Everything is drawn from fixed seeds.
 func TestContextsLearn(t *testing.T) {
 	const visitors, last = 3000, 1000
-	won := map[bool]float64{}
-	for _, hears := range []bool{true, false} {
-		c, src := newClock(), rand.New(rand.NewPCG(3, 4))
+	for _, c := range []struct {
+		name, horizon string
+		deaf          bool
+		least, most   float64 // of 0.9 that there is to be won
+	}{
+		{"it learns", "horizon: 100000", false, 0.75, 0.9}, {"it hears nothing", "horizon: 100000", true, 0, 0.65},
+		{"past its horizon", "horizon: 1500", false, 0.45, 0.55},
+		{"past its horizon, kept", "horizon: 1500\nstop: {keep: policy}", false, 0.85, 0.9},
+		{"without a horizon", "", false, 0.75, 0.9},
+	} {
+		at, src := newClock(), rand.New(rand.NewPCG(3, 4))
 		coins := noise.NewFast(5, 2)
-		e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now, random: rand.NewChaCha8([32]byte{7}),
+		e := open(t, Config{Store: store.NewMemory().Open, Clock: at.Now, random: rand.NewChaCha8([32]byte{7}),
 			Curator: silent(func(int, int, int64) {}),
 			VectorCurator: func(fc release.FeatureConfig) (release.FeatureCurator, error) {
 				cur, err := release.SimulatedFeatures(fc, &coins)
-				if err == nil && !hears {
+				if err == nil && c.deaf {
 					cur = deaf{cur.(release.StepFeatureCurator)}
 				}
 				return cur, err
 			}})
-		begin(t, e, strings.Replace(news, "greed: 1", "greed: 1, lambda: 30", 1))
+		begin(t, e, strings.NewReplacer("greed: 1", "greed: 1, lambda: 30", "horizon: 100000", c.horizon).Replace(news))
+		won := 0.0
 		for i := range visitors {
 			ask := newsAsk(i)
 			r, err := e.Rank(t.Context(), "news", ask)
@@ -676,23 +686,22 @@ func TestContextsLearn(t *testing.T) {
 			if (r.Action == "a1" || r.Action == "a3") == (i%2 == 0) {
 				p = 0.9
 			}
-			if src.Float64() < p {
+			if src.Float64() < p && r.Reason == Split {
 				if _, err := e.RewardEvent(t.Context(), "news", ask.Event, 1); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if i >= visitors-last {
-				won[hears] += p / last
+				won += p / last
 			}
 			if i%20 == 19 {
-				settle(t, e, c, time.Second, 1)
+				settle(t, e, at, time.Second, 1)
 			}
 		}
+		if t.Logf("%s: %.2f a decision", c.name, won); !(won >= c.least && won <= c.most+1e-9) {
+			t.Errorf("%s: it wins %.3f a decision, must be from %v to %v", c.name, won, c.least, c.most)
+		}
 	}
-	if won[true] < 0.75 || won[false] > 0.65 {
-		t.Errorf("it wins %.2f of 0.9, and one that hears nothing %.2f", won[true], won[false])
-	}
-	t.Logf("it wins %.2f, and one that hears nothing %.2f", won[true], won[false])
 }
 
 // Who has stopped keeps no sum of rewards in memory, nor noise.

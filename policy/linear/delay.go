@@ -40,8 +40,8 @@ import (
 // the bound would not be of it. (3) What was released adds up to Σ_{s≤τ} a_s r_s + Y, Y the sum of
 // ℓ independent N(0,σ²I); so θ̃_τ − θ* = V_τ⁻¹(S_τ + Y − λθ*), and its norm in V_τ is at most
 // ‖S_τ‖_{V_τ⁻¹} + √λ·S + ‖Y‖/√λ_min(V_τ). (4) ‖Y‖ of ℓ noises exceeds σ√(ℓ·normalNorm(d, δ”/T))
-// with probability δ”/T, for each ℓ; there are at most T releases. Nothing in (4) asks how V_τ
-// depends on the noise. ∎
+// with probability δ”/T, for each ℓ; there are at most T releases. Without a horizon it is 6δ”/(π²ℓ²), which adds
+// up to δ” over all ℓ. Nothing in (4) asks how V_τ depends on the noise. ∎
 //
 // Real rewards (release.RealFeatures) are rounded, and Σ a·r of n decisions with them, by at most
 // n/2^21 in each coordinate: that comes on top, √d·n·2^-21/√λ_min(V_τ) at most, and is 0 where all

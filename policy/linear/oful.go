@@ -34,6 +34,13 @@ import (
 // O(d log T √T) + O((d²/√ρ) log²T) ([Azize 2024, Theorem 5.17], [Azize and Basu 2024, Theorem 5]),
 // for the printed radius, λ ≥ 1 and an assumption that no law of contexts meets for d ≥ 2.
 //
+// Without a horizon (0) the noise's share δ of the risk is not divided by T: that ‖Y‖ of the first ℓ noises is
+// beyond its bound is given 6δ/(π²ℓ²), which adds up to δ over ℓ = 1, 2, …. So all sets of a run without an end
+// hold together with probability 1−δ, and nothing is started afresh. Privacy has no horizon: each reward is in
+// one release, of the same noise. On that event the proof's sum is a bound at every T at once, with
+// ℓ(T) ≤ MaxUpdates: its f has log(π²ℓ(T)²/(6δ)), of order log log T, where that of a known T has log(T/δ).
+// Where the sets fail the regret may be 2T, so that its mean has a term 2δT, as with a horizon.
+//
 // Before the first update θ̃ = 0, and what is played is the longest action. Of equal scores the
 // first is played.
 //
@@ -106,8 +113,8 @@ const (
 	detMargin = 1e-9
 )
 
-// NewOFUL returns OFUL for actions in ℝ^d, d from 1 to 1024, a horizon of at least one round (only
-// the bound on the noise depends on it) and a budget: ZCDP, Approx or Renyi for AdaC-OFUL, None for
+// NewOFUL returns OFUL for actions in ℝ^d, d from 1 to 1024, a horizon, 0 for none (only the bound on
+// the noise depends on it) and a budget: ZCDP, Approx or Renyi for AdaC-OFUL, None for
 // RS-OFUL and OFUL.
 func NewOFUL(dim, horizon int, b privacy.Budget, o OFULOptions) (*OFUL, error) {
 	if err := o.check(dim, horizon, b); err != nil {
@@ -135,8 +142,8 @@ func (o OFULOptions) check(dim, horizon int, b privacy.Budget) error {
 	switch {
 	case dim < 1 || dim > maxDim:
 		return fmt.Errorf("dim is %d, must be between 1 and %d", dim, maxDim)
-	case horizon < 1:
-		return fmt.Errorf("horizon is %d, must be at least 1", horizon)
+	case horizon < 0:
+		return fmt.Errorf("horizon is %d, must be at least 1, or 0 for none", horizon)
 	case !(o.Lambda >= minLambda && o.Lambda <= maxLambda):
 		return fmt.Errorf("lambda is %v, must be between %v and %v", o.Lambda, minLambda, maxLambda)
 	case o.EveryRound && o.C != 0:
@@ -211,9 +218,18 @@ func (p *OFUL) estimate(v *factor, tau int) {
 	p.radius = ellipsoidRadius(growth, p.o.Lambda, p.risk) +
 		float64((p.o.Norm-1)*math.Sqrt(p.o.Lambda))
 	if p.ell > 0 && p.sigma > 0 {
-		p.radius += noiseRadius(p.dim, p.ell, p.sigma, p.risk/float64(p.horizon), p.eigenvalue(v))
+		p.radius += noiseRadius(p.dim, p.ell, p.sigma, p.noiseRisk(), p.eigenvalue(v))
 	}
 	p.bonus = float64((1 - p.o.Greed) * p.radius)
+}
+
+// noiseRisk is the share of the risk that the sum of ℓ noises is beyond its bound. Those of all ℓ add up to no
+// more than the risk.
+func (p *OFUL) noiseRisk() float64 {
+	if p.horizon > 0 {
+		return p.risk / float64(p.horizon)
+	}
+	return p.risk * 6 / (math.Pi * math.Pi * float64(p.ell) * float64(p.ell))
 }
 
 // eigenvalue is a lower bound on λ_min(V_τ). V is λI and what was added, so λ is one too,

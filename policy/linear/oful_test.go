@@ -263,6 +263,37 @@ func TestOFULIsThePaper(t *testing.T) {
 	}
 }
 
+// Without a horizon the ℓ-th release has 6/(π²ℓ²) of the noise's risk: the radius is that of a horizon of
+// π²ℓ²/6, all shares add up to the risk, and choices that leave the radius out are those of any horizon.
+func TestOFULWithoutHorizon(t *testing.T) {
+	o := linear.OFULOptions{Lambda: 1, C: 1, Risk: 0.3, Split: true}
+	p, all := oful(t, 1, 0, privacy.ZCDP{Rho: 2}, o), 0.0
+	ledger := privacy.NewLedger()
+	v := 1.0
+	for l := 1; l <= 5; l++ {
+		for p.Due() < 0 {
+			p.Choose([]float64{1})
+			v++
+		}
+		r, err := ledger.ReleaseVector(l, p.Mechanism(), &privacy.Vector{N: 1, Value: []float64{0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Learn(r)
+		share := 0.1 * 6 / (math.Pi * math.Pi * float64(l*l))
+		all += share
+		_, radius := p.Estimate()
+		want := linear.EllipsoidRadius(math.Log(v), 1, 0.1) + linear.NoiseRadius(1, l, 1, share, v)
+		near(t, "β̃", radius, want, 1e-12)
+	}
+	for l := 6; l < 1e6; l++ {
+		all += 0.1 * 6 / (math.Pi * math.Pi * float64(l) * float64(l))
+	}
+	if !(all < 0.1 && all > 0.0999) {
+		t.Errorf("the shares add up to %v, must be 0.1", all)
+	}
+}
+
 // By hand: d = 1, λ = 1, C = 1, δ = e⁻², ρ = 2, so σ = 1.
 func TestOFULByHand(t *testing.T) {
 	const horizon = 50
@@ -702,7 +733,7 @@ func TestOFULErrors(t *testing.T) {
 	rows := []row{
 		{0, 1, rho, good, "dim is 0"}, {-1, 1, rho, good, "dim is -1"},
 		{1 << 20, 1, rho, good, "dim is 1048576"},
-		{1, 0, rho, good, "horizon is 0"},
+		{1, -1, rho, good, "horizon is -1"},
 		{1, 1, nil, good, "no budget"}, {1, 1, privacy.Pure{Epsilon: 1}, good, "never pure"},
 		{1, 1, privacy.ZCDP{Rho: nan}, good, "rho is NaN"},
 		{1, 1, rho, linear.OFULOptions{Lambda: 1, Risk: 0.1, EveryRound: true}, "no budget"},
