@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -258,6 +259,8 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				fmt.Fprintln(&out, x.estimate()[0]+float64(g.More[0]))
 			case twin == "totals":
 				fmt.Fprintln(&out, len(g.Totals))
+			case twin == "guards what waits" && came && g.Sum > 0:
+				_ = e.Pause(t.Context(), of.name)
 			}
 		}
 		info, err := e.Get(t.Context(), of.name)
@@ -266,6 +269,9 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 		fmt.Fprintf(&out, "%v %v %v %v %v %v %v %v %s\n", info.State, info.Wait, info.Until, info.Left, info.Arms,
 			info.Batches, hours, err, ledger)
 		fmt.Fprintf(&out, "%+v\n", info.SampleRatio())
+		if guards := info.Guards(); guards != nil {
+			fmt.Fprintf(&out, "%s\n", must(json.Marshal(guards)))
+		}
 		if of := info.Contextual; of != nil {
 			m, err := e.Model(t.Context(), "news")
 			fmt.Fprintf(&out, "%+v %s %v\n", *of, textOf(t, m), err)
@@ -303,6 +309,20 @@ func TestTwoWorlds(t *testing.T) {
 	for _, text := range early {
 		if !strings.Contains(world(t, "", text, nil), "ahead: true") {
 			t.Error("her reward is not released ahead of a batch")
+		}
+	}
+	for _, text := range guardedShops {
+		silent := world(t, "", text, nil)
+		if !strings.Contains(silent, `{"paused":"`) && !strings.Contains(silent, `"off":`) {
+			t.Errorf("no guard does anything before her reward is released: %s", text)
+		}
+		for name, hers := range sayings {
+			if got := world(t, "", text, hers); got != silent {
+				t.Errorf("guards, %s: somebody sees it: %s", name, differ(got, silent))
+			}
+		}
+		if world(t, "guards what waits", text, sayings["1"]) == silent {
+			t.Error("guards that read what waits are not caught")
 		}
 	}
 	rushed := with(basket) + stopsThere
@@ -395,6 +415,15 @@ unit: {of: person, assignments: 1}
 reward: {range: [0, 1], default: 0}
 window: 1m
 `
+
+// guardedShops are those of which a guard removes arms, until it is stopped, or pauses all of it.
+var guardedShops = func() (out []string) {
+	guard := "\nguard: [{metric: reward, above: 0.9, risk: 0.5}, {metric: basket, below: 190, risk: 0.5}]\n"
+	few := strings.NewReplacer("of: person", "of: visit", "budget: {epsilon: 1}", "budget: {epsilon: 40}", "first: 20",
+		"first: 4")
+	return []string{few.Replace(strings.Replace(with(basket), "arms: [", "fallback: blue\narms: [green, ", 1)) + guard +
+		stopsThere, few.Replace(splitShop+basket) + guard}
+}()
 
 // early are those in which the reward is released ahead of a batch.
 var early = []string{strings.Replace(shop, "first: 20", "first: 3", 1),

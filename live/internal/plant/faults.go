@@ -461,11 +461,11 @@ func Faults() []Fault {
 	}, {
 		// A report of several is clipped by itself: what takes away counts as nothing, and a unit can be worth many ranges.
 		Name: "each report clipped", File: "play/total.go",
-		Was: `*s.sum(j) += of.worth(how, clip, hi-lo, l.missing[j]) - was`,
+		Was: `*sums.of(j) += of.worth(how, clip, hi-lo, l.missing[j]) - was`,
 		Is: `if now := of.worth(how, clip, hi-lo, l.missing[j]); PLANTED && how == AddUp {
-			*s.sum(j) += clip.Steps(x)
+			*sums.of(j) += clip.Steps(x)
 		} else {
-			*s.sum(j) += now - was
+			*sums.of(j) += now - was
 		}`,
 		Needs: "a sum of which a decision has two reports, and a release",
 	}, {
@@ -497,5 +497,38 @@ func Faults() []Fault {
 				}
 			}`,
 		Needs: "an aggregate; a report, its unit is erased, and another report",
+	}, {
+		// An arm is paused that surely keeps its bound, and one that does harm goes on.
+		Name: "a guard at the wrong end", File: "live/serve/guard.go",
+		Was:   `if b.Side == decl.Below {`,
+		Is:    `if (b.Side == decl.Below) != PLANTED {`,
+		Needs: "a guard, and releases of an arm that is far from its bound",
+	}, {
+		// Each arm is judged by each guard at all of its risk.
+		Name: "a guard at its full risk", File: "live/serve/guard.go",
+		Was:   `each: x.GuardRisk(g),`,
+		Is:    `each: map[bool]float64{true: g.Risk, false: x.GuardRisk(g)}[PLANTED],`,
+		Needs: "a guard, and a release that is past its bound at its risk, and not at its share of it",
+	}, {
+		// A guard looks at rewards that were not released.
+		Name: "a guard that reads what waits", File: "live/serve/guard.go",
+		Was: `j, ok := x.board.harmed()`,
+		Is: `for i := range x.board.watch.of {
+		for a := range x.board.queues {
+			for _, s := range x.play.Queue(a, 0).Segments {
+				if g := &x.board.watch.of[i]; PLANTED && g.metric < 0 && s.Sum > 0 {
+					g.past[a] = true
+				}
+			}
+		}
+	}
+	j, ok := x.board.harmed()`,
+		Needs: "a guard of the reward, rewards that wait, and a tick",
+	}, {
+		// A guard pauses an experiment for the same arm again and again.
+		Name: "a guard that forgets", File: "live/serve/guard.go",
+		Was:   `b.watch.of[i].said[j.arm] = true`,
+		Is:    `b.watch.of[i].said[j.arm] = !PLANTED`,
+		Needs: "a guard that pauses an experiment, and a tick",
 	}}
 }

@@ -113,7 +113,7 @@ func (d declarer) times() string {
 }
 
 func (d declarer) floor() string {
-	if d.kind == "split" { // which has none
+	if d.kind == "split" || d.kind == "guards" { // of which some have none
 		return ""
 	}
 	return d.perhaps(2, "floor: %v", pick(d.Rand, 0.05, 0.2, 0.5))
@@ -164,6 +164,10 @@ func (d declarer) arms() string {
 		}
 		metrics += "]"
 	}
+	if d.kind == "guards" {
+		policy, budget = pick(d.Rand, policy, "split", "dp-klucb, first: 4"), "{epsilon: 50}"
+		metrics = "metrics: [{name: basket, range: [0, 200], default: 50, budget: {epsilon: 50}}]\n" + d.guards()
+	}
 	sticky := d.IntN(3) > 0
 	unit := pick(d.Rand, "{of: person, assignments: 1}", "{of: person, assignments: 3}", "{of: visit}")
 	switch d.kind {
@@ -187,6 +191,12 @@ func (d declarer) arms() string {
 		d.perhaps(1, "sticky: %v", sticky), d.times(), d.floor(), metrics, exposure, missing,
 		d.perhaps(4, "horizon: %d", 40+d.IntN(400)), d.perhaps(6, "fallback: blue"),
 		d.perhaps(6, "share: 0.6"), d.perhaps(8, "only: {country: [ch, de]}"), d.perhaps(3, "public: true")) + more
+}
+
+// guards are bounds of which some are passed by chance, some by all arms, and some by none.
+func (d declarer) guards() string {
+	return fmt.Sprintf("guard: [{metric: basket, below: %v, risk: %v}, {metric: reward, above: %v, risk: 0.5}]",
+		pick(d.Rand, 20, 55, 70, 120), pick(d.Rand, 0.01, 0.5), pick(d.Rand, 0.05, 0.3, 0.45, 0.6))
 }
 
 func (d declarer) contexts() string {

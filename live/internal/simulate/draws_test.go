@@ -139,6 +139,7 @@ type shown struct {
 	Rest    []struct{ Arm, Rounds, Gone int }
 	N       *int
 	Off     *int
+	Change  *struct{ Guard *struct{ Arm string } }
 	Gone    int // decisions that were destroyed at the end
 	End     *string
 	Release *released

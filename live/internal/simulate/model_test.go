@@ -39,10 +39,11 @@ const (
 	announced  invariant = "Whatever was destroyed was announced."
 	sticky     invariant = "Who asks again is answered the same."
 	goesOn     invariant = "When a fault is over, the service goes on."
+	guarded    invariant = "An arm is paused when what was released says so, and not before."
 )
 
 var invariants = []invariant{counts, twice, stays, once, inTime, blind, superseded, stayVoid, budgets, replays,
-	bounded, announced, sticky, goesOn}
+	bounded, announced, sticky, goesOn, guarded}
 
 // A violation is what breaks one.
 type violation struct {
@@ -113,8 +114,9 @@ type book struct {
 	of            map[key]*held
 	runs          [][]play.Run
 	heads, issued []int
-	next          int // of contexts, the number of the decision after the last
-	off           map[int]bool
+	next          int          // of contexts, the number of the decision after the last
+	off, leaves   map[int]bool // that are taken off, and that an operator would have so
+	safe          safety
 	ahead         map[int]int // by arm, rows that were released and are to come in a batch
 	lines         [][]byte
 	seen          int           // lines that were shown
@@ -134,7 +136,8 @@ type book struct {
 }
 
 func newBook(x *serve.Experiment) (*book, error) {
-	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, ahead: map[int]int{}, counted: map[int32]int{}, persons: map[int32]int{}, given: map[int32]int{}, last: map[string]*given{},
+	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, leaves: map[int]bool{}, ahead: map[int]int{},
+		counted: map[int32]int{}, persons: map[int32]int{}, given: map[int32]int{}, last: map[string]*given{},
 		most: x.Assignments(), exact: x.Exposure != decl.ExposeActivate && x.Trust == ""}
 	if x.Contextual != nil {
 		b.exact = !x.Contextual.Joint()
@@ -248,6 +251,9 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 		if at, err := time.Parse(time.RFC3339, line.At); err == nil {
 			b.closed = at.UnixMilli()
 		}
+		if err := b.safe.follows(b, &line); err != nil {
+			return err
+		}
 		if line.Off != nil {
 			b.off[*line.Off] = true // and what it has waits for the rest
 			delete(b.ahead, *line.Off)
@@ -263,6 +269,11 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			rows = rest
 		}
 		arms, ok := line.arms(b.ahead)
+		if ok && line.N == nil {
+			if err := b.safe.add(b, &line, arms); err != nil {
+				return err
+			}
+		}
 		if !ok {
 			return broken(twice, "line %d of %s is given what was ahead in another order: %s", len(b.lines)-1, b.x.Name,
 				text)

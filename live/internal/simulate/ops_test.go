@@ -49,7 +49,7 @@ func plan(seed uint64) (setting, []op) {
 
 // simulated are the kinds of experiments, by the seed.
 var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
-	"joint", "offers", "split", "arms", "local", "many", "persons", "capped", "sums"}
+	"joint", "offers", "split", "guards", "local", "many", "persons", "capped", "sums"}
 
 // size is how many people there are: many in one world of four.
 func size(r *rand.Rand, s setting) int {
@@ -617,6 +617,7 @@ func (w *world) operate(b *book) {
 			if len(idle) > 0 {
 				arm = w.arms[name][idle[0]]
 			}
+			b.leaves[slices.Index(w.arms[name], arm)] = true // if that is durable
 			if what, err = "takes off "+arm+" of", e.TakeOff(ctx, name, arm); err == nil && w.IntN(2) == 0 {
 				defer w.restart()
 			}
