@@ -46,3 +46,16 @@ func (c Controlled) Difference(arm, control Sums) *[2]float64 {
 	}
 	return &[2]float64{float64((c.Hi - c.Lo) * lo), float64((c.Hi - c.Lo) * hi)}
 }
+
+// Effect is Difference in joint batches, of an arm that has this share of the decisions that it or the control
+// was given. It is the package's Effect without a plan: right whatever means do, and narrower.
+func (c Controlled) Effect(arm, control Sums, share float64) *[2]float64 {
+	if arm.N == 0 || control.N == 0 {
+		return nil
+	}
+	lo, hi, err := Effect(arm, control, share, Plan{}, c.Risk/2/float64(c.Arms-1))
+	if err != nil {
+		return nil
+	}
+	return &[2]float64{float64((c.Hi - c.Lo) * lo), float64((c.Hi - c.Lo) * hi)}
+}

@@ -40,6 +40,11 @@ func TestControlled(t *testing.T) {
 	if math.Abs(all-risk) > 1e-6 {
 		t.Errorf("the intervals of a row have a risk of %v, must be %v", all, risk)
 	}
+	less = row.Effect(a, b, 0.6)
+	all = 3 * spent(less[0]/4, func(r float64) (float64, float64, error) { return Effect(a, b, 0.6, Plan{}, r) })
+	if math.Abs(all-risk/2) > 1e-6 || row.Effect(a, Sums{}, 0.6) != nil || row.Effect(a, b, 1) != nil {
+		t.Errorf("the differences of joint batches have a risk of %v, must be %v", all, risk/2)
+	}
 	row.Arms = 40
 	mean, less = row.Mean(a), row.Difference(a, b)
 	if other := row.Mean(b); less[0] != mean[0]-other[1] || less[1] != mean[1]-other[0] {

@@ -85,7 +85,8 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
 		}
 	}
 	out := &Measures{Control: decl.Arms[control].Name, Confidence: interval.Confidence}
-	out.Says = out.says(len(played), decl.IntervalCondition())
+	joint := decl.Table().Joint
+	out.Says = out.says(len(played), joint != nil, decl.IntervalCondition())
 	for m, of := range played {
 		lo, hi := decl.Metrics[m].Range()
 		row := interval.Controlled{Arms: len(arms), Lo: lo, Hi: hi,
@@ -105,7 +106,12 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
 			}
 			if a != control && arm.Released > 0 && arms[control].Released > 0 {
 				x := mean(a) - mean(control)
-				to.Difference, to.DifferenceInterval = &x, row.Difference(released(a), released(control))
+				if to.Difference = &x; joint != nil {
+					share := joint.Shares[a] / (joint.Shares[a] + joint.Shares[control])
+					to.DifferenceInterval = row.Effect(released(a), released(control), share)
+				} else {
+					to.DifferenceInterval = row.Difference(released(a), released(control))
+				}
 			}
 			one.Arms = append(one.Arms, to)
 		}
@@ -115,7 +121,7 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
 }
 
 // says is what intervals of so many metrics are, and on what they rest.
-func (m *Measures) says(metrics int, condition string) string {
+func (m *Measures) says(metrics int, joint bool, condition string) string {
 	level := fmt.Sprint(100*interval.Confidence) + "\u202f%"
 	text := "The metric's intervals include the noise and stay valid however often you look, all of them " +
 		"together with probability " + level
@@ -124,7 +130,12 @@ func (m *Measures) says(metrics int, condition string) string {
 			"look, all of them together with probability %s: each metric has 1/%d of the risk", metrics, level, metrics)
 	}
 	text += ". The reward's intervals have a risk of their own beside it. A difference is an arm's mean less that " +
-		"of the control, " + m.Control + ". Intervals assume that an arm's mean does not change over time."
+		"of the control, " + m.Control + ". "
+	if joint {
+		text += "Where means change over time, they are intervals of the averages so far."
+	} else {
+		text += "Intervals assume that an arm's mean does not change over time."
+	}
 	if condition != "" {
 		text += " " + strings.Replace(condition, "its reward", "its metrics", 1)
 	}

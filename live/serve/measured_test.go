@@ -60,3 +60,20 @@ func TestMeasured(t *testing.T) {
 		t.Error("it has metrics")
 	}
 }
+
+// In joint batches a difference is Effect's, by the share of an arm beside that of the control, and all is of averages.
+func TestMeasuredOfAnABTest(t *testing.T) {
+	decl := parse(t, strings.Replace(named("ab", "policy: {policy: split}", "shares: {red: 0.6, blue: 0.4}",
+		"metrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]"), "floor: 0.1\n", "", 1))
+	info := Info{Experiment: decl, Metrics: [][]float64{{180, 90}}, measured: &measuring{}, Arms: []ArmInfo{
+		{Released: 600, Releases: 2}, {Released: 400, Releases: 2}}}
+	m := info.Measured()
+	of := func(n int, sum float64) interval.Sums {
+		return interval.Sums{N: n, Releases: 2, Sum: sum, Noise: privacy.Laplace{Scale: 2}}
+	}
+	row := interval.Controlled{Arms: 2, Hi: 200, Risk: 0.05}
+	got, want := m.Each[0].Arms[1].DifferenceInterval, row.Effect(of(400, 90), of(600, 180), 0.4)
+	if got == nil || *got != *want || *got == *row.Difference(of(400, 90), of(600, 180)) || !strings.Contains(m.Says, "averages so far") {
+		t.Errorf("%v, must be %v: %s", got, want, m.Says)
+	}
+}
