@@ -126,12 +126,16 @@ func stepCurator(build func(release.Config) (release.Curator, error), cfg releas
 	return s, nil
 }
 
-// steps are those of metric i of a report, or of its default.
-func (f *further) steps(metrics []float64, i int) int64 {
-	if i < len(metrics) && metrics[i] == metrics[i] {
-		return f.clip.Steps(metrics[i])
+// first is what each sum counts of a decision whose first report counts.
+func (l *Live) first(reward float64, metrics []float64) []int64 {
+	out := slices.Clone(l.missing)
+	out[0] = l.clip.Steps(reward)
+	for i, f := range l.further {
+		if i < len(metrics) && metrics[i] == metrics[i] {
+			out[1+i] = f.clip.Steps(metrics[i])
+		}
 	}
-	return f.missing
+	return l.within(out)
 }
 
 // addFurther books the metrics or rules of a line.

@@ -98,6 +98,7 @@ type Config struct {
 	// for all of them together.
 	Metrics []Metric
 	Rules   []Rule
+	Ratios  []Ratio // of the reward and of metrics, each to another
 	// Drop: a decision whose reward does not come counts nowhere, instead of as Default. Then the
 	// counts of releases tell whether rewards came, and when a batch closes depends on it too: only
 	// for reporters who promise to report every outcome. The policy must take at least, not exactly.
@@ -279,6 +280,10 @@ func build(cfg Config) (*Live, error) {
 	for _, f := range l.further {
 		l.missing, l.adds = append(l.missing, f.missing), l.adds || f.Aggregate != First
 	}
+	if err := checkRatios(cfg.Ratios, 1+len(cfg.Metrics)); err != nil {
+		return nil, err
+	}
+	l.within(l.missing)
 	l.cfg.Ledger = append(slices.Clip(cfg.Ledger), privacy.WithTranscript(&l.line))
 	return l, nil
 }
@@ -295,7 +300,8 @@ func TermsOf(cfg Config) (Terms, error) {
 // terms are what must not change while decisions are out.
 func (l *Live) terms() Terms {
 	t := Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop,
-		Horizon: l.cfg.Horizon, Sums: describe(l.further), Aggregate: l.cfg.Aggregate, Cells: l.cfg.Cells.String()}
+		Horizon: l.cfg.Horizon, Sums: describe(l.further) + ratiosText(l.cfg.Ratios), Aggregate: l.cfg.Aggregate,
+		Cells: l.cfg.Cells.String()}
 	if l.cfg.Contexts != nil {
 		t.Dim = l.cfg.Contexts.Dim()
 	}

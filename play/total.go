@@ -114,10 +114,10 @@ func (l *Live) Add(t Ticket, name uint64, reward float64, metrics []float64, now
 		l.addReport(s, i, name, reward, metrics)
 	} else if !s.Came.Has(i) && !s.Gone.Has(i) {
 		s.Came.add(i)
-		sums := l.sums(s, i)
-		*sums.of(0) += l.clip.Steps(reward)
-		for j := range l.further {
-			*sums.of(1 + j) += l.further[j].steps(metrics, j)
+		if len(l.further) == 0 && l.cfg.Cells.Count == 0 {
+			s.Sum += l.clip.Steps(reward)
+		} else {
+			l.add(s, i, l.first(reward, metrics), make([]int64, len(l.missing)))
 		}
 	}
 	return Accepted, nil
@@ -135,13 +135,12 @@ func (l *Live) addReport(s *Segment, i int, name uint64, reward float64, metrics
 	case name != 0:
 		total.Names = slices.Insert(total.Names, at, name)
 	}
-	sums := l.sums(s, i)
-	if !there {
+	was := make([]int64, len(l.missing))
+	if there {
+		was = l.worth(total)
+	} else {
 		total.Sums = make([]Running, len(l.missing))
 		s.Came.add(i)
-		for j, x := range l.missing {
-			*sums.of(j) += x
-		}
 	}
 	for j := range total.Sums {
 		x, how, clip, lo, hi := reward, l.cfg.Aggregate, l.clip, l.cfg.Lo, l.cfg.Hi
@@ -151,36 +150,43 @@ func (l *Live) addReport(s *Segment, i int, name uint64, reward float64, metrics
 				x = metrics[j-1]
 			}
 		}
-		if math.IsNaN(x) {
-			continue
+		if !math.IsNaN(x) {
+			total.Sums[j].add(how, clip, hi-lo, x)
 		}
-		of := &total.Sums[j]
-		was := of.worth(how, clip, hi-lo, l.missing[j])
-		of.add(how, clip, hi-lo, x)
-		*sums.of(j) += of.worth(how, clip, hi-lo, l.missing[j]) - was
 	}
+	l.add(s, i, l.worth(total), was)
 	if s.Totals == nil {
 		s.Totals = map[int]Total{}
 	}
 	s.Totals[i] = total
 }
 
-// decisionSums are where a segment adds up what came of a decision: the reward's in Sum and each metric's in
-// More, or with cells all of them in the cell's part of More.
-type decisionSums struct {
-	s    *Segment
-	cell int // where the cell's part begins, or -1
+// worth is what each sum counts of a decision.
+func (l *Live) worth(total Total) []int64 {
+	out := make([]int64, len(total.Sums))
+	out[0] = total.Sums[0].worth(l.cfg.Aggregate, l.clip, l.cfg.Hi-l.cfg.Lo, l.missing[0])
+	for j, f := range l.further {
+		out[1+j] = total.Sums[1+j].worth(f.Aggregate, f.clip, f.Hi-f.Lo, l.missing[1+j])
+	}
+	return l.within(out)
 }
 
-// sums are those of the decision at i of its segment.
-func (l *Live) sums(s *Segment, i int) decisionSums {
+// add adds to the segment's sums what the decision at i is worth, less what it was before: the reward's in Sum and
+// each metric's in More, or with cells all of them in the cell's part of More.
+func (l *Live) add(s *Segment, i int, now, was []int64) {
 	if s.More == nil && l.more() > 0 {
 		s.More = make([]int64, l.more())
 	}
+	of := s.More
 	if l.cfg.Cells.Count > 0 {
-		return decisionSums{s, len(l.missing) * s.cellOf(i)}
+		of = of[len(now)*s.cellOf(i):]
+	} else {
+		s.Sum += now[0] - was[0]
+		now, was = now[1:], was[1:]
 	}
-	return decisionSums{s, -1}
+	for j := range now {
+		of[j] += now[j] - was[j]
+	}
 }
 
 // more is how many further sums a segment has.
@@ -191,15 +197,39 @@ func (l *Live) more() int {
 	return len(l.missing) - 1
 }
 
-// of is that of the reward, or of a metric.
-func (d decisionSums) of(j int) *int64 {
-	switch {
-	case d.cell >= 0:
-		return &d.s.More[d.cell+j]
-	case j == 0:
-		return &d.s.Sum
+// A Ratio has a decision count of one number at most what it counts of another, as shares of their ranges: then the
+// ratio of their sums has an interval (interval.Ratio). A number is 0, the reward, or 1 and more, the metrics
+// in their order. What is held to another holds no third.
+//
+// That is done to what a decision is worth in the end, so that the order of reports changes nothing.
+type Ratio struct{ Of, Per int }
+
+// within holds what sums count of one decision to the ratios.
+func (l *Live) within(worth []int64) []int64 {
+	for _, r := range l.cfg.Ratios {
+		worth[r.Of] = min(worth[r.Of], worth[r.Per])
 	}
-	return &d.s.More[j-1]
+	return worth
+}
+
+// ratiosText is what must not change of ratios while decisions are out.
+func ratiosText(ratios []Ratio) string {
+	if len(ratios) == 0 {
+		return ""
+	}
+	return fmt.Sprintln("ratios", ratios)
+}
+
+// checkRatios says what is wrong with ratios of so many sums.
+func checkRatios(ratios []Ratio, sums int) error {
+	for i, r := range ratios {
+		if r.Of < 0 || r.Per < 0 || r.Of >= sums || r.Per >= sums || r.Of == r.Per ||
+			slices.ContainsFunc(ratios, func(o Ratio) bool { return o.Of == r.Per }) {
+			return fmt.Errorf("play: ratios[%d] is of %d per %d, must be two of %d sums, the second of them held to none", i,
+				r.Of, r.Per, sums)
+		}
+	}
+	return nil
 }
 
 // Seal destroys what is kept of one decision of which several reports can count, if it is in a queue. What it

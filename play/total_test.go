@@ -289,3 +289,71 @@ func TestTotalsEnd(t *testing.T) {
 		t.Error("a report of a retracted decision counts")
 	}
 }
+
+// A decision counts of one number at most what it counts of the one that it is held to, whatever the order of its
+// reports, where all of them count and where the first does; so does one of which nothing comes. A copy that holds each
+// report to that by itself depends on the order.
+func TestRatiosHold(t *testing.T) {
+	src := rand.New(rand.NewPCG(5, 6))
+	begin := func(how Aggregate) (*Live, Ticket) {
+		l, err := New(Config{Policy: asks(9), Arms: 1, Default: 0.75, Aggregate: how, Window: 10, Epoch: Epoch{1},
+			Metrics: []Metric{{Name: "orders", Hi: 4, Default: 2, Aggregate: how, Mechanism: privacy.Laplace{Scale: 1}}},
+			Ratios:  []Ratio{{Of: 0, Per: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := l.Decide(Decision{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l, k
+	}
+	apart := false // the copy
+	for range 2000 {
+		how := []Aggregate{First, AddUp, TakeMost}[src.IntN(3)]
+		var all []said
+		for i := range src.IntN(4) {
+			all = append(all, said{uint64(i + 1), src.Float64(), float64(src.IntN(3))})
+			if how != First && src.IntN(2) == 0 {
+				all[i].metric = math.NaN()
+			}
+		}
+		worth := func(each bool) [2]int64 {
+			l, k := begin(how)
+			for _, r := range all {
+				if each {
+					if math.IsNaN(r.metric) {
+						r.reward = 0
+					}
+					r.reward = min(r.reward, r.metric/4)
+				}
+				if _, err := l.Add(k, r.name, r.reward, []float64{r.metric}, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return worthOf(l, k)
+		}
+		got, copied := worth(false), worth(true)
+		if got[0] > got[1] || len(all) == 0 && got != [2]int64{oneStep / 2, oneStep / 2} {
+			t.Fatalf("%s of %v counts %v", how, all, got)
+		}
+		if how == First {
+			continue
+		}
+		src.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		if again := worth(false); again != got {
+			t.Fatalf("%s of %v counts %v, and in another order %v", how, all, again, got)
+		}
+		apart = apart || copied != got
+	}
+	if !apart {
+		t.Error("a copy that holds each report is not caught")
+	}
+	for _, bad := range [][]Ratio{{{0, 0}}, {{0, 2}}, {{-1, 0}}, {{0, 1}, {1, 0}}} {
+		_, err := New(Config{Policy: asks(9), Arms: 1, Window: 10, Epoch: Epoch{1}, Ratios: bad,
+			Metrics: []Metric{{Name: "m", Mechanism: privacy.Laplace{Scale: 1}}}})
+		if err == nil || !strings.Contains(err.Error(), "must be two of 2 sums") {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}

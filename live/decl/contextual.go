@@ -306,6 +306,7 @@ func (l *Experiment) checkContextual() error {
 		{"sticky", l.Free, "an event is a unit, and asks once"},
 		{"unit.assignments", l.Unit.Assignments > 1, "an event is a unit, and is assigned once"},
 		{"metrics", l.Metrics != nil, "rules are what is released beside rewards"},
+		{"ratios", l.Ratios != nil, "there are no metrics"},
 		{"missing", l.Missing == MissingDrop, "the vector of a decision counts in any case"},
 		{"exposure", l.Exposure == ExposeRetract, "the vector of a decision counts from then on"},
 		{"shares", l.Shares != nil, "the policy chooses among the actions"},

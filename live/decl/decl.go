@@ -97,6 +97,7 @@ type Experiment struct {
 	// Metrics are further numbers of each decision, released beside the rewards at budgets of their
 	// own.
 	Metrics []Metric
+	Ratios  []Ratio // of two of these numbers, which cost nothing more
 	Guard   []Guard // bounds of them, or of the reward
 	// Missing says what a decision counts whose reward does not come, MissingDefault if it is
 	// empty, and Reports what reporters promise, ReportsSome if it is empty.
@@ -318,6 +319,9 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("metrics", keyed.Many(keyed.Mapped(metricKeys), keyed.Object{"maxItems": maxMetrics}),
 			func(l *Experiment) *[]Metric { return &l.Metrics },
 			"further numbers of each decision, released beside the rewards for a price of their own"),
+		keyed.Of("ratios", keyed.Many(keyed.Mapped(ratioKeys), keyed.Object{"maxItems": maxMetrics}),
+			func(l *Experiment) *[]Ratio { return &l.Ratios },
+			"what an arm has of one number over what it has of another, such as revenue per order; for no further price"),
 		keyed.Of("missing", keyed.OneOf([]string{MissingDefault, MissingDrop}),
 			func(l *Experiment) *string { return &l.Missing },
 			"what a decision counts whose reward does not come: the default, or nothing (drop)"),
@@ -433,7 +437,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 }
 
 // ofArms are keys that contextual experiments do not have.
-var ofArms = []string{"arms", "sticky", "metrics", "missing", "reports", "fallback", "share", "only", "layer",
+var ofArms = []string{"arms", "sticky", "metrics", "ratios", "missing", "reports", "fallback", "share", "only", "layer",
 	"webhook", "trust", "report_after", "grid", "helper", "cohort", "guard"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.
@@ -641,6 +645,9 @@ func (l *Experiment) Check() error {
 		return err
 	}
 	if err := l.checkMetrics(); err != nil {
+		return err
+	}
+	if err := l.checkRatios(); err != nil {
 		return err
 	}
 	if err := l.checkGuard(); err != nil {

@@ -37,6 +37,7 @@ func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func()
 	if cfg.Take, err = x.Take(); err != nil {
 		return cfg, nil, err
 	}
+	cfg.Ratios = x.PlayRatios()
 	cfg.Metrics, err = x.PlayMetrics()
 	return cfg, answer, err
 }

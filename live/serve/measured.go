@@ -26,8 +26,19 @@ type Measure struct {
 	Name    string        `json:"name"`
 	Range   [2]float64    `json:"range"`
 	Default float64       `json:"default"`
-	Budget  string        `json:"budget"` // of a unit, for it alone
+	Budget  string        `json:"budget"` // of a unit, for it alone; empty of a ratio
 	Arms    []MeasuredArm `json:"arms"`
+	// Ratio is what is divided by what, of a ratio of two numbers: its means are the ratios of their sums, and its
+	// sums are of the first.
+	Ratio []string `json:"ratio,omitempty"`
+}
+
+// Title is its name, and of a ratio of what it is.
+func (m Measure) Title() string {
+	if len(m.Ratio) == 2 {
+		return fmt.Sprintf("%s (%s per %s)", m.Name, m.Ratio[0], m.Ratio[1])
+	}
+	return m.Name
 }
 
 // A MeasuredArm is what was released of a metric of an arm. Means are noisy. What is not known yet, and
@@ -86,11 +97,12 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
 	}
 	out := &Measures{Control: decl.Arms[control].Name, Confidence: interval.Confidence}
 	joint := decl.Table().Joint
-	out.Says = out.says(len(played), joint != nil, decl.IntervalCondition())
+	rows := len(played) + len(decl.Ratios)
+	risk := (1 - interval.Confidence) / float64(rows)
+	out.Says = out.says(rows, len(decl.Ratios) > 0, joint != nil, decl.IntervalCondition())
 	for m, of := range played {
 		lo, hi := decl.Metrics[m].Range()
-		row := interval.Controlled{Arms: len(arms), Lo: lo, Hi: hi,
-			Risk: (1 - interval.Confidence) / float64(len(played))}
+		row := interval.Controlled{Arms: len(arms), Lo: lo, Hi: hi, Risk: risk}
 		one := Measure{Name: of.Name, Range: [2]float64{lo, hi}, Default: of.Default,
 			Budget: fmt.Sprint(decl.Metrics[m].Budget)}
 		released := func(a int) interval.Sums {
@@ -117,17 +129,68 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
 		}
 		out.Each = append(out.Each, one)
 	}
+	for i, of := range decl.PlayRatios() {
+		released := func(sum, a int) interval.Sums {
+			if sum == 0 {
+				return arms[a].Sums()
+			}
+			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[sum-1][a],
+				Noise: played[sum-1].Mechanism}
+		}
+		one := Measure{Name: decl.Ratios[i].Name, Ratio: []string{decl.Ratios[i].Of, decl.Ratios[i].Per}}
+		one.Range[0], one.Range[1] = decl.RatioRange(decl.Ratios[i])
+		for a := range arms {
+			one.Arms = append(one.Arms, divided(one.Range[1], released(of.Of, a), released(of.Per, a), risk/float64(len(arms))))
+			one.Arms[a].Arm = decl.Arms[a].Name
+			_, hi := decl.NumberRange(decl.Ratios[i].Of)
+			one.Arms[a].Sum = float64(hi * released(of.Of, a).Sum)
+		}
+		for a := range arms {
+			one.Arms[a].against(one.Arms[control], a == control)
+		}
+		out.Each = append(out.Each, one)
+	}
 	return out
 }
 
+// divided is the ratio of two sums, whose largest value is most.
+func divided(most float64, of, per interval.Sums, risk float64) (out MeasuredArm) {
+	if out.Released = of.N; of.N == 0 {
+		return out
+	}
+	if per.Sum > 0 {
+		x := float64(most*of.Sum) / per.Sum
+		out.Mean = &x
+	}
+	if lo, hi, err := interval.Ratio(of, per, risk); err == nil {
+		out.Interval = &[2]float64{float64(most * lo), float64(most * hi)}
+	}
+	return out
+}
+
+// against adds the difference of a ratio to the control's. Where both intervals hold so does its own.
+func (a *MeasuredArm) against(control MeasuredArm, same bool) {
+	if same || a.Mean == nil || control.Mean == nil {
+		return
+	}
+	x := *a.Mean - *control.Mean
+	if a.Difference = &x; a.Interval != nil && control.Interval != nil {
+		a.DifferenceInterval = &[2]float64{a.Interval[0] - control.Interval[1], a.Interval[1] - control.Interval[0]}
+	}
+}
+
 // says is what intervals of so many metrics are, and on what they rest.
-func (m *Measures) says(metrics int, joint bool, condition string) string {
+func (m *Measures) says(metrics int, ratios, joint bool, condition string) string {
 	level := fmt.Sprint(100*interval.Confidence) + "\u202f%"
 	text := "The metric's intervals include the noise and stay valid however often you look, all of them " +
 		"together with probability " + level
 	if metrics > 1 {
-		text = fmt.Sprintf("The intervals of all %d metrics include the noise and stay valid however often you "+
-			"look, all of them together with probability %s: each metric has 1/%d of the risk", metrics, level, metrics)
+		what, each := "metrics", "each metric"
+		if ratios {
+			what, each = "metrics and ratios", "each"
+		}
+		text = fmt.Sprintf("The intervals of all %d %s include the noise and stay valid however often you "+
+			"look, all of them together with probability %s: %s has 1/%d of the risk", metrics, what, level, each, metrics)
 	}
 	text += ". The reward's intervals have a risk of their own beside it. A difference is an arm's mean less that " +
 		"of the control, " + m.Control + ". "
@@ -135,6 +198,10 @@ func (m *Measures) says(metrics int, joint bool, condition string) string {
 		text += "Where means change over time, they are intervals of the averages so far."
 	} else {
 		text += "Intervals assume that an arm's mean does not change over time."
+	}
+	if ratios {
+		text += " A ratio divides the sums of two numbers. Its interval assumes that the arm's ratio stays the same, not " +
+			"that its means do."
 	}
 	if condition != "" {
 		text += " " + strings.Replace(condition, "its reward", "its metrics", 1)

@@ -461,12 +461,12 @@ func Faults() []Fault {
 	}, {
 		// A report of several is clipped by itself: what takes away counts as nothing, and a unit can be worth many ranges.
 		Name: "each report clipped", File: "play/total.go",
-		Was: `*sums.of(j) += of.worth(how, clip, hi-lo, l.missing[j]) - was`,
-		Is: `if now := of.worth(how, clip, hi-lo, l.missing[j]); PLANTED && how == AddUp {
-			*sums.of(j) += clip.Steps(x)
-		} else {
-			*sums.of(j) += now - was
-		}`,
+		Was: `l.add(s, i, l.worth(total), was)`,
+		Is: `if now := l.worth(total); PLANTED {
+		l.add(s, i, l.first(reward, metrics), make([]int64, len(was)))
+	} else {
+		l.add(s, i, now, was)
+	}`,
 		Needs: "a sum of which a decision has two reports, and a release",
 	}, {
 		// A report that is sent again after a restart counts again.

@@ -162,7 +162,9 @@ func (d declarer) arms() string {
 		if n > 0 {
 			metrics += fmt.Sprintf(", {name: clicks, %s%s}", of, d.aggregate("count", "sum", ""))
 		}
-		metrics += "]"
+		if metrics += "]"; d.kind == "sums" {
+			metrics += d.perhaps(2, "\nratios: [{name: each, of: basket, per: reward}]")
+		}
 	}
 	if d.kind == "guards" {
 		policy, budget = pick(d.Rand, policy, "split", "dp-klucb, first: 4"), "{epsilon: 50}"

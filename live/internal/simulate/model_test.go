@@ -613,7 +613,15 @@ func (w *world) values(b *book, h *held) []int64 {
 			out = append(out, b.clips[i+1].Steps(worth(m.Aggregate, n, v)))
 		}
 	}
-	return out
+	return within(b, out)
+}
+
+// within holds what sums count of a decision to the ratios.
+func within(b *book, worth []int64) []int64 {
+	for _, r := range b.x.PlayRatios() {
+		worth[r.Of] = min(worth[r.Of], worth[r.Per])
+	}
+	return worth
 }
 
 // answered holds an answer to a report against what is known. The time is that at which it was asked.

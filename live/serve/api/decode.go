@@ -153,6 +153,7 @@ type fixedKeys struct {
 	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor and off may change"`
 	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
 	Guard    json.RawMessage `json:"guard" fixed:"intervals share its risk from the start"`
+	Ratios   json.RawMessage `json:"ratios" fixed:"decisions count by them"`
 	Shares   json.RawMessage `json:"shares" fixed:"arms were drawn with them, and are compared by them"`
 	Effect   json.RawMessage `json:"effect" fixed:"the batches were planned for it"`
 	Rate     json.RawMessage `json:"rate" fixed:"the batches were planned from it"`

@@ -338,26 +338,130 @@ func TestReportOfMetrics(t *testing.T) {
 	recipeFinds(t, transcript, recipe.String())
 }
 
-// recipeFinds runs the recipe of docs/serve.md for the sums of metrics that a transcript has.
-func recipeFinds(t *testing.T, transcript, want string) {
+// A ratio of two metrics is wherever metrics are, with the same numbers: of what was released anyway, at no further
+// price. A decision counts no more of the one than the other allows, in whatever order it is reported.
+func TestReportOfRatios(t *testing.T) {
+	w := newWorldOf(t, serve.Config{Store: store.NewMemory().Open})
+	w.want(201, "POST", "/v1/experiments", shop+"metrics: [{name: revenue, range: [0, 100], aggregate: sum, budget: "+
+		"{epsilon: 20}}, {name: orders, range: [0, 2], aggregate: count, budget: {epsilon: 10}}]\n"+
+		"ratios: [{name: order_value, of: revenue, per: orders}]\n")
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	counted := map[string][][2]float64{} // by arm, of each decision
+	for minute := range 6 {
+		for i := range 60 {
+			d := w.decide(fmt.Sprint("unit ", minute, " ", i))
+			each := map[string]int{"red": 20, "blue": 30}[d.Arm]
+			counted[d.Arm] = append(counted[d.Arm], [3][2]float64{{}, {2 * float64(each), 2}, {50, 1}}[i%3])
+			report := func(id, metrics string) {
+				w.plain(http.MethodPost, "/v1/experiments/shop/rewards", fmt.Sprintf(`{"decision": %q, "id": %q, "metrics": {%s}}`,
+					*d.Decision, id, metrics))
+			}
+			switch i % 3 { // none, two, or two of revenue and one order, which allows 50
+			case 1:
+				report("a", fmt.Sprintf(`"revenue": %d, "orders": 1`, each))
+				report("b", fmt.Sprintf(`"revenue": %d, "orders": 1`, each))
+			case 2:
+				report("a", fmt.Sprintf(`"revenue": %d`, 2*each))
+				report("b", fmt.Sprintf(`"revenue": %d, "orders": 1`, each))
+			}
+		}
+		for range 4 {
+			w.pass(20 * time.Second)
+		}
+	}
+	m, r := w.asReport().Metrics, w.asReport()
+	info, err := w.engine.Get(t.Context(), "shop")
+	if err != nil || r.Each != "epsilon=31" || len(m.Each) != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	one := m.Each[2]
+	if one.Title() != "order_value (revenue per orders)" || one.Range != [2]float64{0, 50} || one.Budget != "" {
+		t.Errorf("%+v", one)
+	}
+	var want strings.Builder
+	for i, name := range []string{"red", "blue"} {
+		sums := func(metric int, scale float64) interval.Sums {
+			return interval.Sums{N: info.Arms[i].Released, Releases: info.Arms[i].Releases, Sum: info.Metrics[metric][i],
+				Noise: privacy.Laplace{Scale: scale}}
+		}
+		lo, hi, err := interval.Ratio(sums(0, 1./20), sums(1, 1./10), 0.05/3/2)
+		a := one.Arms[i]
+		if err != nil || a.Interval == nil || *a.Interval != [2]float64{50 * lo, 50 * hi} ||
+			*a.Mean != 50*info.Metrics[0][i]/info.Metrics[1][i] || a.Arm != name || a.Sum != m.Each[0].Arms[i].Sum {
+			t.Errorf("%s: %+v, must be from %v to %v, %v", name, a, 50*lo, 50*hi, err)
+		}
+		// As above, noise is beyond sixty scales with probability below 1e-16.
+		var have [2]float64
+		for _, of := range counted[name][:a.Released] {
+			have[0], have[1] = have[0]+of[0], have[1]+of[1]
+		}
+		if revenue, orders := m.Each[0].Arms[i].Sum, m.Each[1].Arms[i].Sum; a.Released < 8 || math.Abs(revenue-have[0]) > 60*5 ||
+			math.Abs(orders-have[1]) > 60*0.2 {
+			t.Errorf("%s: %v of %v orders, must be about %v", name, revenue, orders, have)
+		}
+		fmt.Fprintf(&want, "%s\t%.6g\n", name, *a.Mean)
+	}
+	red, blue := one.Arms[0], one.Arms[1]
+	if *blue.Difference != *blue.Mean-*red.Mean || red.Difference != nil ||
+		*blue.DifferenceInterval != [2]float64{blue.Interval[0] - red.Interval[1], blue.Interval[1] - red.Interval[0]} {
+		t.Errorf("%+v", blue)
+	}
+	for _, path := range []string{reportPath, "/experiments/shop"} {
+		if text := w.plain("GET", path, "").Body.String(); !strings.Contains(text, "order_value (revenue per orders)") ||
+			!strings.Contains(text, "of all 3 metrics and ratios") {
+			t.Errorf("%s has no ratio", path)
+		}
+	}
+	if line := fmt.Sprintf(`sotto_released_metric_mean{arm="red",experiment="shop",metric="order_value",value="low"} %v`,
+		red.Interval[0]); !strings.Contains(w.want(200, "GET", "/metrics", ""), line+"\n") {
+		t.Errorf("%s is not told", line)
+	}
+	transcript := w.want(200, "GET", "/v1/experiments/shop/transcript", "")
+	again, err := serve.Replay(strings.NewReader(transcript), catalog.Catalog{})
+	if err != nil || !reflect.DeepEqual(again.Measured(), m) {
+		t.Errorf("%+v, must be %+v: %v", again, m, err)
+	}
+	sums := recipe(t, "jq -nr", "' shop.jsonl", transcript, "-nr")
+	got := recipe(t, "jq -Rnr --arg of revenue --arg per orders", "' sums.tsv", sums, "-Rnr", "--arg", "of", "revenue", "--arg", "per", "orders")
+	for line := range strings.Lines(got) {
+		cells := strings.Fields(line)
+		x, err := strconv.ParseFloat(cells[1], 64)
+		if text := fmt.Sprintf("%s\t%.6g\n", cells[0], x); err != nil || !strings.Contains(want.String(), text) {
+			t.Errorf("the recipe finds %q, must find %q: %v", text, want.String(), err)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 2 {
+		t.Errorf("the recipe finds %q", got)
+	}
+}
+
+// recipe runs a program of jq that stands in docs/serve.md.
+func recipe(t *testing.T, begin, end, in string, flags ...string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/serve.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, program, _ := strings.Cut(string(page), "    jq -nr '")
-	program, _, found := strings.Cut(program, "' shop.jsonl")
+	_, program, _ := strings.Cut(string(page), "    "+begin+" '")
+	program, _, found := strings.Cut(program, end)
 	if !found {
-		t.Fatal("docs/serve.md has no recipe")
+		t.Fatalf("docs/serve.md has no recipe that begins with %s", begin)
 	}
-	c := exec.CommandContext(t.Context(), testkit.Program(t, "jq"), "-nr", program)
-	c.Stdin = strings.NewReader(transcript)
+	c := exec.CommandContext(t.Context(), testkit.Program(t, "jq"), append(flags, program)...)
+	c.Stdin = strings.NewReader(in)
 	out, err := c.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(out)
+}
+
+// recipeFinds runs the recipe of docs/serve.md for the sums of metrics that a transcript has.
+func recipeFinds(t *testing.T, transcript, want string) {
+	t.Helper()
+	out := recipe(t, "jq -nr", "' shop.jsonl", transcript, "-nr")
 	var got []string
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		cells := strings.Fields(line)
 		sum, err := strconv.ParseFloat(cells[3], 64)
 		if err != nil {

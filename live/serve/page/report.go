@@ -345,7 +345,7 @@ func tablesOf(of *serve.Measures) (out []report.Table) {
 		return nil
 	}
 	for _, m := range of.Each {
-		t := report.Table{Title: "Metric " + m.Name, Head: []string{"arm", "mean", "95 % interval",
+		t := report.Table{Title: "Metric " + m.Title(), Head: []string{"arm", "mean", "95 % interval",
 			"difference to " + of.Control, "95 % interval", "decisions"}, Text: 1,
 			Groups: []report.Group{{Head: "From " + words.Number(m.Range[0]) + " to " + words.Number(m.Range[1])}},
 			Notes:  []string{of.Says}}
