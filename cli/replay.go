@@ -48,6 +48,7 @@ the end the policy's where it says so. Of a release its sums are believed. Nothi
 Examples:
   sotto replay shop.jsonl
   curl -s -H "X-API-Key: $KEY" localhost:8080/v1/experiments/shop/transcript | sotto replay -
+  sotto replay front-page.jsonl --model
   sotto replay http://localhost:8080/v1/experiments/shop/transcript --key-file read.key --json`,
 }
 

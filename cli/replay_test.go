@@ -189,6 +189,53 @@ func TestLiveTrialIsATrial(t *testing.T) {
 	}
 }
 
+// A transcript of contexts has the model that the service hands out, to the last digit.
+func TestReplayModel(t *testing.T) {
+	s := startServe(t, "--data", filepath.Join(t.TempDir(), "data"))
+	s.call(201, "POST", "/v1/experiments", liveModelYAML)
+	const at = "/v1/experiments/front"
+	s.call(200, "POST", at+"/start", "")
+	file := filepath.Join(t.TempDir(), "front.jsonl")
+	write(t, file, fetch(t, s.url+at+"/transcript"))
+	if code, _, errs := sotto(t, "", "replay", file, "--model"); code != exitFailed ||
+		!strings.Contains(errs, "model: nothing was released yet") {
+		t.Error(code, errs)
+	}
+	for i := range 8 {
+		s.call(200, "POST", at+"/rank", fmt.Sprintf(`{"event": "%d", "actions": [{"id": "a"}, {"id": "b"}]}`, i))
+	}
+	for n := 0; !strings.Contains(fetch(t, s.url+at), `"state":"stopped"`); n++ {
+		if time.Sleep(200 * time.Millisecond); n == 100 {
+			t.Fatal(fetch(t, s.url+at))
+		}
+	}
+	write(t, file, fetch(t, s.url+at+"/transcript"))
+	code, out, errs := sotto(t, "", "replay", file, "--model")
+	var short bytes.Buffer
+	if err := json.Compact(&short, []byte(out)); err != nil || code != exitOK || errs != "" ||
+		strings.TrimSpace(short.String()) != strings.TrimSpace(fetch(t, s.url+at+"/model")) {
+		t.Errorf("%d, %s, %v: %s, and the service %s", code, errs, err, out, fetch(t, s.url+at+"/model"))
+	}
+	if code, out, errs := sotto(t, "", "replay", file); code != exitOK ||
+		!strings.Contains(out, "the best action by what was learnt is given from then on") {
+		t.Error(code, out, errs)
+	}
+}
+
+const liveModelYAML = `
+name: front
+contextual: {id: {values: [a, b]}, actions: 2}
+policy: {policy: adac-oful, greed: 1}
+horizon: 8
+budget: {rho: 10}
+unit: {of: visit}
+reward: {range: [0, 1], default: 0}
+window: 200ms
+floor: 0.1
+stop: {keep: policy}
+public: true
+`
+
 // intervalsOf are the arms' intervals in a report, a replay or a trial, as they are written.
 func intervalsOf(t *testing.T, text string) string {
 	t.Helper()

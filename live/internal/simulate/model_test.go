@@ -744,6 +744,15 @@ func (w *world) look(b *book) error {
 	case n == len(b.lines) && r.Spent.String() != info.Spent.String(): // else one is to be shown at the next tick
 		return broken(replays, "%s: %v was spent by its lines, %v by what is shown", b.x.Name, r.Spent, info.Spent)
 	}
+	if n == len(b.lines) && r.Contextual != nil && r.Contextual.Released > 0 {
+		lines, wrong := r.Model()
+		switch m, err := e.Model(ctx, b.x.Name); {
+		case err != nil && !w.resting: // it says that it cannot be seen now
+		case wrong != nil || err != nil || !slices.Equal(m.Theta, lines.Theta) || m.Decisions != lines.Decisions ||
+			r.Policy != (info.Policy && r.End != ""):
+			return broken(replays, "%s: what was learnt is another by its lines: %v, %v", b.x.Name, err, wrong)
+		}
+	}
 	for a, arm := range r.Arms {
 		if got := info.Arms[a]; got.Released != arm.Released || got.Sum != arm.Sum || n == len(b.lines) && got.Off != arm.Off {
 			return broken(replays, "%s: arm %d is replayed as %+v, and shown as %+v", b.x.Name, a, arm, got)

@@ -652,7 +652,7 @@ func (w *world) operate(b *book) {
 func (w *world) stop(name string) error {
 	keep := pick(w.Rand, append(w.arms[name], "", "", "leader")...)
 	if w.byName[name].x.Contextual != nil {
-		keep = ""
+		keep = pick(w.Rand, "", "policy")
 	}
 	if w.IntN(4) == 0 {
 		return w.p.e.StopNow(w.t.Context(), name, keep, name)
