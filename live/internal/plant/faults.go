@@ -530,5 +530,11 @@ func Faults() []Fault {
 		Was:   `b.watch.of[i].said[j.arm] = true`,
 		Is:    `b.watch.of[i].said[j.arm] = !PLANTED`,
 		Needs: "a guard that pauses an experiment, and a tick",
+	}, {
+		// Of a stop now, what is shown is not learnt from: after a restart the model is another.
+		Name: "what is kept less than what is shown", File: "live/serve/stop.go",
+		Was:   `if x.decl.Contextual != nil { // and is learnt`,
+		Is:    `if x.decl.Contextual != nil && !PLANTED { // and is learnt`,
+		Needs: "contexts, a stop now while a release waits for its tick; a replay",
 	}}
 }
