@@ -11,8 +11,10 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -372,6 +374,48 @@ func TestContextualSchema(t *testing.T) {
 		all[more.key] = v
 		if err := schema.Validate(all); (err == nil) != more.ok {
 			t.Errorf("%s: %v", more.key, err)
+		}
+	}
+}
+
+// An opaque policy chooses, and does not say by what.
+type opaque struct{ latePolicy }
+
+type latePolicy interface {
+	linear.Contextual
+	play.ContextualPolicy
+}
+
+// What was learnt can be kept of a policy that has an estimate, and of no other.
+func TestKeepPolicyNeedsModel(t *testing.T) {
+	entry, err := catalog.Catalog{}.Find(catalog.BanditContextual, "adac-oful")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := entry.NewContextual
+	entry.Name = "mine"
+	entry.NewContextual = func(s catalog.ContextualSetting, p catalog.Params) (linear.Contextual, error) {
+		q, err := made(s, p)
+		if err != nil {
+			return nil, err
+		}
+		return opaque{q.(latePolicy)}, nil
+	}
+	known, err := catalog.Catalog{}.With(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for policy, ok := range map[string]bool{"adac-oful": true, "mine": false} {
+		x, err := Reader{Catalog: known}.Parse("front", []byte(strings.Replace(liveFront, "adac-oful", policy, 1)+"stop: {keep: policy}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = x.Check(); ok != (err == nil) || !ok && !strings.Contains(err.Error(), "stop.keep: is policy, and mine has no model") {
+			t.Errorf("%s: %v", policy, err)
+		}
+		x.Stop.Keep = ""
+		if err := x.Check(); err != nil {
+			t.Errorf("%s: %v", policy, err)
 		}
 	}
 }

@@ -259,6 +259,7 @@ func TestContextsLive(t *testing.T) {
 			{p.LedgerFile, 200, "rewards"},
 			{p.BatchFile, 200, "n decisions"}, {p.Ledger, 200, "product"},
 			{p.Ask("stop"), 200, "everybody gets the first action"},
+			{p.Ask("stop"), 200, `<option value="policy">the best action by what was learnt</option>`},
 			{p.Ask("off"), 404, ""}} {
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 			r.SetPathValue("name", "front")
