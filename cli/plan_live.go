@@ -201,6 +201,9 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 		fmt.Fprintf(out, "\nThe noise is that of trust %s, as if every decision were reported; trust central: "+
 			"were the service believed with rewards.\n", q.Live.TrustModel())
 	}
+	if err := printCells(out, q.Live); err != nil {
+		return err
+	}
 	if !q.Live.Start.IsZero() {
 		printDates(out, q.Live, f)
 	}
@@ -240,6 +243,21 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 		}
 	}
 	return notesOfForecast(out, q, f)
+}
+
+// printCells says what cells cost: in noise, and in decisions of a joint batch.
+func printCells(out io.Writer, l decl.Experiment) error {
+	of, err := l.PlayCells()
+	if err != nil || of.Count == 0 {
+		return err
+	}
+	times, batches := words.Number(math.Sqrt(float64(of.Count))), ""
+	if l.Split() {
+		batches = ", and a batch has " + times + " times as many decisions"
+	}
+	_, err = fmt.Fprintf(out, "\nBy %s: a total is the sum of up to %d cells, with up to %s times the noise of one release%s. "+
+		"A cell is released for itself with %d decisions or more.\n", l.By.Key, of.Count, times, batches, of.Least)
+	return err
 }
 
 // printDates tells of the declared budget when things will be, from the declared start on.

@@ -159,6 +159,8 @@ type replayedJSON struct {
 	// Metrics are those that were declared beside the reward, as the page has them.
 	Metrics *serve.Measures `json:"metrics,omitempty"`
 	Guards  *serve.Guards   `json:"guards,omitempty"`
+	// Cells are what was released by cell, likewise.
+	Cells *serve.ByCell `json:"cells,omitempty"`
 	// Contexts is null where there are arms.
 	Contexts *replayedContexts `json:"contexts,omitempty"`
 }
@@ -200,7 +202,7 @@ func replayedOf(r *serve.Replayed) (replayedJSON, error) {
 	lo, hi := x.Range()
 	out := replayedJSON{Experiment: x.Name, Policy: x.Policy.Policy, Range: [2]float64{lo, hi},
 		Started: r.Started, Lines: r.Lines, Tip: r.Tip, Rounds: r.Rounds,
-		Condition: x.IntervalCondition(), Arms: []keptJSON{}, Metrics: r.Measured(), Guards: r.Guards(),
+		Condition: x.IntervalCondition(), Arms: []keptJSON{}, Metrics: r.Measured(), Guards: r.Guards(), Cells: r.ByCell(),
 		Spent: spentJSON{lossText(r.Spent), finiteOrNil(r.Spent.Pure())}}
 	each, err := x.EachTotal()
 	if err != nil {
@@ -324,7 +326,12 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 		note += "\n" + r.Condition
 	}
 	fmt.Fprintln(out, "\n±: standard deviation of the noise that was added.\n"+note+"\n")
-	if err := printMeasures(out, r.Metrics); err != nil {
+	if r.Cells != nil {
+		if err := printMeasures(out, r.Cells.By, &r.Cells.Measures); err != nil {
+			return err
+		}
+	}
+	if err := printMeasures(out, "metric", r.Metrics); err != nil {
 		return err
 	}
 	if err := printGuards(out, r.Guards); err != nil {
@@ -353,8 +360,8 @@ func printGuards(out io.Writer, of *serve.Guards) error {
 	return err
 }
 
-// printMeasures prints the metrics that were declared beside the reward.
-func printMeasures(out io.Writer, of *serve.Measures) error {
+// printMeasures prints the metrics that were declared beside the reward, or cells, with what heads their titles.
+func printMeasures(out io.Writer, what string, of *serve.Measures) error {
 	if of == nil {
 		return nil
 	}
@@ -365,17 +372,31 @@ func printMeasures(out io.Writer, of *serve.Measures) error {
 		return fmt.Sprintf("%.4g", *x)
 	}
 	w := report.NewColumns(out)
-	fmt.Fprintf(w, "metric\tarm\tdecisions\tprivate mean\t95 %% interval\tdifference to %s\t95 %% interval\n", of.Control)
+	fmt.Fprintf(w, "%s\tarm\tdecisions\tprivate mean\t95 %% interval\tdifference to %s\t95 %% interval", what, of.Control)
+	if of.First() != "" {
+		fmt.Fprintf(w, "\tagainst %s", of.First())
+	}
+	fmt.Fprintln(w)
 	for _, m := range of.Each {
 		for _, a := range m.Arms {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", m.Name, a.Arm, a.Released, number(a.Mean),
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s", m.Title(), a.Arm, a.Released, number(a.Mean),
 				intervalText(a.Interval), number(a.Difference), intervalText(a.DifferenceInterval))
+			if m.Cell != "" {
+				fmt.Fprint(w, "\t"+intervalText(a.Apart))
+			}
+			fmt.Fprintln(w)
 		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n\n", of.Says)
+	fmt.Fprintln(out)
+	for _, m := range of.Each {
+		if m.Verdict != nil {
+			fmt.Fprintf(out, "%s: %s.\n", m.Cell, m.Verdict.Text)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s\n\n", of.Says)
 	return err
 }
 

@@ -11,6 +11,7 @@ type Table struct {
 	Arms   int
 	Lo, Hi float64 // the range of rewards, in whose units the intervals are
 	Joint  *Joint  // nil where arms are released by clocks of their own, or shares change
+	Cells  int     // tables that share the risk, each of a cell of the decisions; 0 for this one alone
 }
 
 // risks are those of all means, and of all differences.
@@ -20,7 +21,8 @@ func (t Table) risks() (means, differences float64) {
 		part = 0.1
 	}
 	means = (1 - Confidence) * part
-	return means, 1 - Confidence - means
+	each := float64(max(1, t.Cells))
+	return means / each, (1 - Confidence - means) / each
 }
 
 // Mean is the interval for an arm's mean. It is nil before the first release, and where the noise is

@@ -204,6 +204,16 @@ func (t Table) mayBeat(a, b Sums, of, than int) bool {
 	return err == nil && err2 == nil && x+y > -math.Log(risk/(k*(k-1)/2))
 }
 
+// Lead is an interval for the mean of one arm less that of another, one of those that Verdict tells of, nil as
+// Mean is.
+func (t Table) Lead(arms []NamedArm, of, than int) *[2]float64 {
+	if arms[of].N == 0 || arms[than].N == 0 {
+		return nil
+	}
+	d, _ := t.lead(arms, of, than)
+	return d
+}
+
 // lead is an interval for the mean of one arm less that of another, and whether the one is better.
 func (t Table) lead(arms []NamedArm, of, than int) (*[2]float64, bool) {
 	a, b := arms[of].Sums, arms[than].Sums

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/interval"
@@ -40,6 +41,8 @@ type Delay struct {
 	// Released, if set, is told of each release: how many rounds had been played, and all that was
 	// released of each arm so far, to be read only.
 	Released func(rounds int, sums []interval.Sums)
+	// Cells, if there are any, have releases by cell; decisions are spread evenly over them.
+	Cells play.Cells
 }
 
 // RunDelayed plays one run with late rewards, by the code that plays live (play.Live): so only
@@ -114,10 +117,11 @@ func (d Delay) live(p policy.Policy, arms int, lo, hi float64, s *noise.Fast,
 	if d.Floor > 0 && d.Coins == nil {
 		return nil, nil, errors.New("sim: coins are missing, and there is a floor")
 	}
-	tally := &heard{sums: make([]interval.Sums, arms), gathering: d.Gathering, stated: p.Mechanism()}
+	tally := &heard{sums: make([]interval.Sums, arms), gathering: d.Gathering, stated: p.Mechanism(),
+		cells: max(1, d.Cells.Count)}
 	live, err := play.New(play.Config{
 		Policy: p, Arms: arms, Lo: lo, Hi: hi, Default: d.Default, Window: int64(d.Window),
-		Take: d.Take, Ledger: ledger, Epoch: play.Epoch{1},
+		Take: d.Take, Ledger: ledger, Epoch: play.Epoch{1}, Cells: d.Cells,
 		Curator: func(c release.Config) (cur release.Curator, err error) {
 			if d.Gathering.On() {
 				cur, err = release.SimulatedGathered(c, d.Gathering, s)
@@ -140,13 +144,14 @@ type heard struct {
 	sums      []interval.Sums
 	stated    privacy.Mechanism
 	gathering release.Gathering
+	cells     int // slots of an arm
 }
 
 // Release implements release.Curator.
-func (h *heard) Release(arms []int) (privacy.Released, error) {
-	out, err := h.StepCurator.Release(arms)
+func (h *heard) Release(slots []int) (privacy.Released, error) {
+	out, err := h.StepCurator.Release(slots)
 	for i := range out.Len() {
-		s, m := &h.sums[arms[i]], h.stated
+		s, m := &h.sums[slots[i]/h.cells], h.stated
 		if h.gathering.On() {
 			if m, err = release.GatheredMechanism(h.stated, h.gathering, out.N(i)); err != nil {
 				return out, err
@@ -188,7 +193,7 @@ func (r *delayedRun) play(ctx context.Context) (stopped bool, err error) {
 		if r.Floor > 0 && r.Coins.Float64() < r.Floor {
 			arm = int(r.Coins.Float64() * float64(len(r.laws)))
 		}
-		ticket, err := r.live.Decide(play.Decision{Arm: arm}, int64(now))
+		ticket, err := r.live.Decide(play.Decision{Arm: arm, Cell: r.cell(now)}, int64(now))
 		if err != nil {
 			return false, err
 		}
@@ -206,6 +211,12 @@ func (r *delayedRun) play(ctx context.Context) (stopped bool, err error) {
 	}
 	err = r.step(r.curve.horizon)
 	return err == nil && r.live.Stopped(), err
+}
+
+// cell is that of a decision: by the golden ratio, as even as can be over any run of them and of an arm's.
+func (d Delay) cell(now int) int {
+	_, part := math.Modf(float64(now) * (math.Sqrt(5) - 1) / 2)
+	return int(part * float64(d.Cells.Count))
 }
 
 // step hands over what was released, and closes what is due.

@@ -40,7 +40,7 @@ func RunJoint(ctx context.Context, cfg Config, d Delay,
 	lo, hi := release.Range(cfg.Lo, cfg.Hi)
 	f := newFeed(cfg.Instance, cfg.Rewards, tally, lo, hi, false, false)
 	shares := p.Shares()
-	var arms []int
+	var slots []int
 	for n := 0; ; {
 		end := p.JointEnd(n)
 		at := end - 1 + d.Window
@@ -50,21 +50,30 @@ func RunJoint(ctx context.Context, cfg Config, d Delay,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		arms = arms[:0]
+		slots = slots[:0]
+		cells := max(1, d.Cells.Count)
+		first := 0 // that is released for itself: the last has what is left where they are too few
+		if end-n < cells*d.Cells.Least {
+			first = cells - 1
+		}
 		left, share := end-n, 1.0
 		for a, q := range shares {
 			k := left
 			if a < len(shares)-1 {
 				k = d.Coins.Binomial(left, min(1, q/share))
 			}
-			if left, share = left-k, share-q; k > 0 { // nothing empty is released
-				f.waiting[a], arms = k, append(arms, a)
-				if err := f.fill(a); err != nil {
-					return err
+			left, share = left-k, share-q
+			for c := first; c < cells; c++ {
+				part := k / (cells - c)
+				if k -= part; part > 0 { // nothing empty is released
+					slots = append(slots, a*cells+c)
+					if err := f.draw(a, part, a*cells+c); err != nil {
+						return err
+					}
 				}
 			}
 		}
-		if _, err := tally.Release(arms); err != nil {
+		if _, err := tally.Release(slots); err != nil {
 			return err
 		}
 		if n = end; !released(at, tally.sums) {

@@ -333,12 +333,17 @@ func (f *feed) refill(b *policy.Batch) error {
 func (f *feed) fill(arm int) error {
 	n := f.waiting[arm]
 	f.waiting[arm], f.size[arm] = 0, n
+	return f.draw(arm, n, arm)
+}
+
+// draw draws so many rewards of an arm for a slot of the curator.
+func (f *feed) draw(arm, n, slot int) error {
 	law, stream := f.laws[arm], &f.streams[arm]
 	if !f.oneByOne[arm] {
-		return f.in.AddSum(arm, n, law.Sum(n, stream))
+		return f.in.AddSum(slot, n, law.Sum(n, stream))
 	}
 	for range n {
-		if err := f.in.Add(arm, law.Draw(stream)); err != nil {
+		if err := f.in.Add(slot, law.Draw(stream)); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ func MeanOf(s interval.Sums, lo, hi float64) Mean {
 	default:
 		variance = float64(d.Scale * d.Scale)
 	}
-	return meanOf(s, float64(s.Releases)*variance, lo, hi)
+	return meanOf(s, float64(max(s.Releases, s.Noises))*variance, lo, hi)
 }
 
 func meanOf(s interval.Sums, variance, lo, hi float64) Mean {

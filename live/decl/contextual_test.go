@@ -145,6 +145,7 @@ func TestContextualErrors(t *testing.T) {
 		{"floor: 0.1", "floor: 0.1\nexposure: retract", "exposure: is not for contextual"},
 		{"floor: 0.1", "floor: 0.1\nfallback: a", "fallback: is not for contextual"},
 		{"floor: 0.1", "floor: 0.1\nshare: 0.5", "share: is not for contextual"},
+		{"floor: 0.1", "floor: 0.1\nby: {a: [b]}", "by: is not for contextual"},
 		{"floor: 0.1", "floor: 0.1\nonly: {a: b}", "only: is not for contextual"},
 		{"floor: 0.1", "floor: 0.1\nlayer: {name: a, from: 0, to: 1}", "layer: is not for contextual"},
 		{"floor: 0.1", "floor: 0.1\nwebhook: 'https://a.example/'", "webhook: is not for contextual"},

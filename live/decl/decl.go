@@ -113,7 +113,11 @@ type Experiment struct {
 	// decision for others gives the fallback, and does not count.
 	Share float64
 	Only  map[string][]string
-	Layer Layer // zero: of no layer
+	// By partitions decisions into cells that are released each for itself, zero for none; CellMinimum is how
+	// many decisions a cell has then at least, 0 as PlayCells says.
+	By          By
+	CellMinimum keyed.Count
+	Layer       Layer // zero: of no layer
 	// Retention is how long after its stop it is archived by itself, which destroys what is left of
 	// its units; 0: when somebody does.
 	Retention time.Duration
@@ -343,6 +347,7 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 			"the share of units that are in it; the others are given the fallback"),
 		keyed.Of("only", only(), func(l *Experiment) *map[string][]string { return &l.Only },
 			"the public context that a decision must have: keys, and the values of each"),
+		cellKeys()[0], cellKeys()[1],
 		keyed.Of("layer", keyed.Mapped(layerKeys), func(l *Experiment) *Layer { return &l.Layer },
 			"the experiments that no unit is in two of, and this one's range of the units"),
 		keyed.Of("retention", lasting(), func(l *Experiment) *time.Duration { return &l.Retention },
@@ -437,8 +442,8 @@ func rewardKeys() []keyed.Key[Experiment] {
 }
 
 // ofArms are keys that contextual experiments do not have.
-var ofArms = []string{"arms", "sticky", "metrics", "ratios", "missing", "reports", "fallback", "share", "only", "layer",
-	"webhook", "trust", "report_after", "grid", "helper", "cohort", "guard"}
+var ofArms = []string{"arms", "sticky", "metrics", "ratios", "missing", "reports", "fallback", "share", "only", "by",
+	"cell_minimum", "layer", "webhook", "trust", "report_after", "grid", "helper", "cohort", "guard"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.
 func (r Reader) Schema() ([]byte, error) {
@@ -662,6 +667,9 @@ func (l *Experiment) Check() error {
 	if err := l.checkTrust(); err != nil {
 		return err
 	}
+	if err := l.checkBy(); err != nil {
+		return err
+	}
 	each, err := l.EachAssignment()
 	if err != nil {
 		return err
@@ -675,6 +683,9 @@ func (l *Experiment) Check() error {
 	}
 	if p.Mechanism() == nil {
 		return l.fail("policy", "has no mechanism at %v", each)
+	}
+	if err := l.checkCells(); err != nil {
+		return err
 	}
 	return l.checkGathered(p, each)
 }
@@ -1027,7 +1038,7 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
-	text += l.whom() + l.person() + l.totals()
+	text += l.whom() + l.person() + l.totals() + l.celled()
 	if l.Missing == MissingDrop {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"
@@ -1099,7 +1110,7 @@ func (l *Experiment) PolicyAt(each privacy.Budget, coins policy.Coins) (policy.P
 				entry.Name)
 		}
 		p, err = entry.New(catalog.Setting{Arms: len(l.Arms), Horizon: int(l.Horizon), Budget: each,
-			Coins: coins, Shares: l.sharesOf()}, l.planned(params))
+			Coins: coins, Shares: l.sharesOf(), Cells: len(l.Cells())}, l.planned(params))
 	}
 	if err != nil {
 		return nil, l.src.Wrap("policy", err)

@@ -99,6 +99,7 @@ var arms = shop{
 // those who gather them.
 func Audits() []audit.Outside {
 	all := append(arms.audits(sound, half, early, duplicate, counted), contexts.audits(sound, half)...)
+	all = append(all, cells.audits(sound, beside)...)
 	return append(all, hidden()...)
 }
 
@@ -143,20 +144,25 @@ type target struct {
 	key   string
 	came  map[string]int // rewards by decision, for the twins that tell
 	names map[string]int // tokens, which are keyed, by the order in which they were seen
-	seen  strings.Builder
-	err   error
+	// by arm, what a broken copy tells beside cells
+	totals []float64
+	seen   strings.Builder
+	err    error
 }
 
 // live plays a life of the service to its first release. Seen is all that everybody can see before,
 // sum what was released of ann's arm, less what the adversary knows to be in it.
 func (x shop) live(f fault, adversary int, in bool, src *noise.Fast) (seen string, sum float64, err error) {
 	g := &target{fault: f, came: map[string]int{}, names: map[string]int{},
-		clock: clock.At(time.UnixMilli(1_000_000_000_000))}
+		clock: clock.At(time.UnixMilli(1_000_000_000_000)), totals: make([]float64, 2)}
 	metrics, ctx := api.NewMetrics(), context.Background()
 	e, err := serve.Open(ctx, serve.Config{Store: store.NewMemory().Open, Clock: g.clock.Now, Meter: metrics,
 		Curator: func(c release.Config) (release.Curator, error) {
-			if f == half {
+			switch f {
+			case half:
 				return newHalf(c, src)
+			case beside:
+				return newBesides(c, src, g.totals)
 			}
 			return release.Simulated(c, src)
 		},

@@ -493,7 +493,7 @@ func (p *armsPlan) budgets() error {
 	}
 	for _, b := range p.Budgets {
 		l := p.Live
-		l.Budget = b
+		l.Budget, l.Traffic = b, 0 // which is that of the declared budget's cells
 		if err := l.Check(); err != nil {
 			return err
 		}
@@ -627,6 +627,14 @@ func (p *armsPlan) one(ctx context.Context, a liveAsk, run int) (liveRun, error)
 	rewards := key.Fast(len(world.Arms))
 	key.Role = noise.RoleFloor
 	floor := key.Fast(1)
+	var cells play.Cells // without noise there is nothing that they cost
+	if l := p.Live; a.budget != privacy.Budget(privacy.None{}) {
+		l.Budget = a.budget
+		var err error
+		if cells, err = l.PlayCells(); err != nil {
+			return liveRun{}, err
+		}
+	}
 	key.Role, key.Cell = noise.RoleNoise, a.budget.String()
 	streams := key.Fast(1)
 	key.Role = noise.RolePolicy
@@ -658,7 +666,7 @@ func (p *armsPlan) one(ctx context.Context, a liveAsk, run int) (liveRun, error)
 		}
 	}
 	delay := sim.Delay{Window: p.out.Window, Default: p.Live.Default, Floor: p.Live.Floor, Coins: &floor[0],
-		Gathering: a.gathering, Every: p.out.Window / perWindow, Released: look}
+		Gathering: a.gathering, Every: p.out.Window / perWindow, Cells: cells, Released: look}
 	if p.out.Stops { // each round counts
 		delay.Every = 0
 	}

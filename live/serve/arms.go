@@ -90,7 +90,7 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 		return x.give(x.instead(), Default), nil
 	}
 	if unit == "" {
-		return x.assign(tag{}, assignment{}, ask.Person, now)
+		return x.assign(tag{}, assignment{}, ask, now)
 	}
 	t := tagOf(x.tags, unit)
 	if x.erased(t) {
@@ -108,7 +108,7 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 		u.number = beyond
 		return x.told(t, u, Limit, now), nil
 	}
-	return x.assign(t, u, ask.Person, now)
+	return x.assign(t, u, ask, now)
 }
 
 // ends says that the decisions have ended, and the experiment has not.
@@ -147,8 +147,8 @@ func (x *served) told(t tag, u assignment, why Reason, now int64) Decision {
 }
 
 // assign makes a new assignment, of a person if they are counted; before is the unit's last.
-func (x *served) assign(t tag, before assignment, person string, now int64) (Decision, error) {
-	if x.full(person) {
+func (x *served) assign(t tag, before assignment, ask Ask, now int64) (Decision, error) {
+	if x.full(ask.Person) {
 		return x.give(x.instead(), Limit), nil
 	}
 	within, next := x.decl.Activation().Milliseconds(), x.play.Arm
@@ -170,7 +170,7 @@ func (x *served) assign(t tag, before assignment, person string, now int64) (Dec
 		arm, propensity = byShares(shares, x.coins)
 	}
 	u := assignment{propensity: propensity, epoch: x.at, used: before.used, arm: uint16(arm)}
-	if err := x.issue(&u, &play.Decision{Arm: arm}, now, within); err != nil {
+	if err := x.issue(&u, &play.Decision{Arm: arm, Cell: x.decl.Cell(ask.Context)}, now, within); err != nil {
 		return Decision{}, err
 	}
 	if x.coinOfNow(now); within == 0 {
@@ -179,7 +179,7 @@ func (x *served) assign(t tag, before assignment, person string, now int64) (Dec
 	if t != (tag{}) {
 		x.keep(t, u)
 	}
-	x.countPerson(person)
+	x.countPerson(ask.Person)
 	return x.told(t, u, Split, now), nil
 }
 
@@ -224,7 +224,7 @@ func (x *served) checkRank(ask RankAsk) error {
 	case x.decl.Assignments() > 1:
 		return fieldError("event", "names one decision, and the experiment assigns a unit %d times",
 			x.decl.Assignments())
-	case len(ask.Context) > 0 && len(x.decl.Only) == 0:
+	case len(ask.Context) > 0 && !x.decl.ReadsContext():
 		return fieldError("context", "is given, and the experiment is not contextual: it has arms")
 	case len(ask.Excluded) > 0:
 		return fieldError("excluded", "is given, and the experiment has arms, which are never excluded")

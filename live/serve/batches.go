@@ -38,6 +38,7 @@ type Played struct {
 type Booked struct {
 	Metric    string // empty: of the rewards
 	Arm       int
+	Cell      string // empty where there are none
 	Slot      int
 	N         int // decisions that are in it
 	Mechanism privacy.Mechanism

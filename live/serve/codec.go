@@ -23,35 +23,49 @@ func gaps(numbers []int) []byte {
 	return b
 }
 
-// said is what was said of a segment's decisions as one set: the number of a decision, doubled, is
-// that its reward came, and one more that it was withdrawn.
+// kindsSaid is how many things may be said of a decision: that its reward came, that it was withdrawn, and
+// of cells that it is in this one.
+func kindsSaid(cells int) int { return 2 + cells }
+
+// said is what was said of a segment's decisions as one set: the number of a decision times the kinds is
+// that its reward came, one more that it was withdrawn, and what follows that it is in a cell.
 func said(s play.Segment) play.Set {
-	out := make(play.Set, 2*max(len(s.Came), len(s.Gone)))
-	for kind, set := range []play.Set{s.Came, s.Gone} {
+	sets, longest := append([]play.Set{s.Came, s.Gone}, s.Cells...), 0
+	for _, set := range sets {
+		longest = max(longest, len(set))
+	}
+	out := make(play.Set, len(sets)*longest)
+	for kind, set := range sets {
 		for i, w := range set {
 			for ; w != 0; w &= w - 1 {
-				n := 2*(64*i+bits.TrailingZeros64(w)) + kind
-				out[n>>6] |= 1 << (n & 63)
+				put1(&out, len(sets)*(64*i+bits.TrailingZeros64(w))+kind)
 			}
 		}
 	}
 	return out
 }
 
+// put1 puts a number into a set.
+func put1(s *play.Set, n int) {
+	if need := n>>6 + 1 - len(*s); need > 0 {
+		*s = append(*s, make(play.Set, need)...)
+	}
+	(*s)[n>>6] |= 1 << (n & 63)
+}
+
 // unsaid takes it apart.
-func unsaid(s play.Set) (came, gone play.Set) {
-	sets := [2]play.Set{}
+func unsaid(s play.Set, cells int) (came, gone play.Set, of []play.Set) {
+	sets := make([]play.Set, kindsSaid(cells))
 	for i, w := range s {
 		for ; w != 0; w &= w - 1 {
 			n := 64*i + bits.TrailingZeros64(w)
-			set, n := &sets[n&1], n>>1
-			if need := n>>6 + 1 - len(*set); need > 0 {
-				*set = append(*set, make(play.Set, need)...)
-			}
-			(*set)[n>>6] |= 1 << (n & 63)
+			put1(&sets[n%len(sets)], n/len(sets))
 		}
 	}
-	return sets[0], sets[1]
+	if cells > 0 {
+		of = sets[2:]
+	}
+	return sets[0], sets[1], of
 }
 
 // words writes a whole set, as part 0.
@@ -159,8 +173,9 @@ func readUnits(b []byte, extra func(b []byte, t tag) ([]byte, error),
 	return nil
 }
 
-// queuesOf puts queues together from what is stored; the further sums of a segment may be signed.
-func queuesOf(in store.Stored, arms int, signed bool) (_ []play.Queue, err error) {
+// queuesOf puts queues together from what is stored, of arms with so many cells; the further sums of a segment
+// may be signed.
+func queuesOf(in store.Stored, arms, cells int, signed bool) (_ []play.Queue, err error) {
 	all := make([]play.Queue, arms)
 	for _, a := range in.Arms {
 		if a.Arm < 0 || a.Arm >= arms {
@@ -180,12 +195,12 @@ func queuesOf(in store.Stored, arms int, signed bool) (_ []play.Queue, err error
 		}
 		var of play.Set
 		for len(parts) > 0 && parts[0].Arm == g.Arm && parts[0].Start == g.Start {
-			if of, err = redeem(of, parts[0], 2*(q.Issued-g.Start)); err != nil {
+			if of, err = redeem(of, parts[0], kindsSaid(cells)*(q.Issued-g.Start)); err != nil {
 				return nil, err
 			}
 			parts = parts[1:]
 		}
-		out.Came, out.Gone = unsaid(of)
+		out.Came, out.Gone, out.Cells = unsaid(of, cells)
 		q.Segments = append(q.Segments, out)
 	}
 	if len(parts) > 0 {

@@ -49,8 +49,16 @@ func TestSaid(t *testing.T) {
 				(*set)[n>>6] |= 1 << (n & 63)
 			}
 		}
-		if came, gone := unsaid(said(s)); !slices.Equal(came, s.Came) || !slices.Equal(gone, s.Gone) {
-			t.Fatalf("%v and %v, were %v and %v", came, gone, s.Came, s.Gone)
+		cells := rapid.IntRange(0, 5).Draw(t, "cells")
+		for n := range 200 * min(cells, 1) {
+			if s.Cells == nil {
+				s.Cells = make([]play.Set, cells)
+			}
+			put1(&s.Cells[rapid.IntRange(0, cells-1).Draw(t, "cell")], n)
+		}
+		came, gone, of := unsaid(said(s), cells)
+		if !slices.Equal(came, s.Came) || !slices.Equal(gone, s.Gone) || !slices.EqualFunc(of, s.Cells, slices.Equal) {
+			t.Fatalf("%v, %v and %v, were %v, %v and %v", came, gone, of, s.Came, s.Gone, s.Cells)
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (x *served) settle(j *job, touched map[[2]int][]int) error {
 		number := int(min(r.number, math.MaxInt)) // no decision has a number that an int has not
 		s, _ := x.play.Segment(r.arm, number)
 		had := s.Came.Has(number-s.Start) || s.Gone.Has(number-s.Start) || shut(s, number-s.Start)
-		code := 2 * (number - s.Start)
+		code := kindsSaid(len(s.Cells)) * (number - s.Start)
 		k := play.Ticket{Arm: r.arm, Number: number, Deadline: r.deadline, Epoch: x.known[r.epoch]}
 		var got play.Status
 		var err error
@@ -104,6 +104,10 @@ func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok 
 			return w, false, err
 		}
 	}
+	for at, codes := range x.celled {
+		touched[at] = append(touched[at], codes...)
+	}
+	x.celled = nil
 	if x.todo.has(theQueues) && x.play != nil {
 		x.mark(&w)
 		x.events.write(&w, x.play)
@@ -154,7 +158,19 @@ func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok 
 	return w, ok, nil
 }
 
-// part is the decisions that a segment's rewards came for in this commit.
+// enter notes the cell of a decision that was made, which is written with it.
+func (x *served) enter(arm, number, cell int) {
+	s, _ := x.play.Segment(arm, number)
+	if at := [2]int{arm, s.Start}; s.Cells != nil {
+		if x.celled == nil {
+			x.celled = map[[2]int][]int{}
+		}
+		kinds := kindsSaid(len(s.Cells))
+		x.celled[at] = append(x.celled[at], kinds*(number-s.Start)+kindsSaid(cell))
+	}
+}
+
+// part is the decisions that a segment's rewards came for in this commit, and the cells of new ones.
 func (x *served) part(at [2]int, numbers []int) store.Part {
 	x.parts[at]++
 	p := store.Part{Arm: at[0], Start: at[1], Number: x.parts[at]}

@@ -38,6 +38,9 @@ func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func()
 		return cfg, nil, err
 	}
 	cfg.Ratios = x.PlayRatios()
+	if cfg.Cells, err = x.PlayCells(); err != nil {
+		return cfg, nil, err
+	}
 	cfg.Metrics, err = x.PlayMetrics()
 	return cfg, answer, err
 }
@@ -81,7 +84,7 @@ func (x *served) restored(e *Engine, epoch play.Epoch, from store.Stored,
 	if state.Terms, err = play.TermsOf(cfg); err != nil {
 		return nil, err
 	}
-	if state.Arms, err = queuesOf(from, len(x.board.queues), x.decl.Contextual != nil); err != nil {
+	if state.Arms, err = queuesOf(from, len(x.board.queues), cfg.Cells.Count, x.decl.Contextual != nil); err != nil {
 		return nil, err
 	}
 	if err = addTotals(state.Arms, from.Totals, 1+len(x.decl.Metrics)); err != nil {

@@ -162,6 +162,7 @@ func (x *served) count(d *play.Decision, now, deadline int64) (int64, error) {
 	x.todo |= theQueues
 	x.board.queues[d.Arm].Decisions++
 	x.hours.count(d.Arm, now)
+	x.enter(d.Arm, k.Number, d.Cell)
 	if d.Vector != nil {
 		x.events.fresh = append(x.events.fresh, play.Event{Number: k.Number, Vector: d.Vector, Weights: d.Weights})
 	}

@@ -21,11 +21,18 @@ type line struct {
 	Live, Off *int
 	Plays     []struct {
 		planned
-		Held bool // its release was ahead, in a line above
+		Held  bool  // its release was ahead, in a line above
+		Cells []int // that are released of it
 	}
-	Ahead []planned // what is released ahead of a batch
-	Rest  []struct{ Arm, Rounds int }
-	N     *int // the decisions of a segment with contexts
+	Ahead []struct { // what is released ahead of a batch
+		planned
+		Cells []int
+	}
+	Rest []struct {
+		Arm, Rounds int
+		Cells       []int
+	}
+	N *int // the decisions of a segment with contexts
 	// as the ledger writes them: the rewards of the arms that are released, or of a segment
 	Release json.RawMessage
 	Metrics []json.RawMessage
@@ -78,11 +85,12 @@ type board struct {
 	metrics [][]float64   // by metric and arm
 	rules   []play.Earned // of contexts
 	watch   watch         // of guards
+	cells   []CellInfo    // of which these are the totals
 	first   int64         // when the first release was, by the clock of the service; 0: there is none
 }
 
 func newBoard(decl *Experiment) (b board, err error) {
-	b.queues = make([]ArmInfo, max(1, len(decl.Arms)))
+	b.queues, b.cells = make([]ArmInfo, max(1, len(decl.Arms))), newCells(decl)
 	for _, m := range decl.Metrics {
 		b.names = append(b.names, m.Name)
 		b.metrics = append(b.metrics, make([]float64, len(decl.Arms)))
@@ -108,7 +116,7 @@ func (b *board) tell(out *Info, vectors *feature.Mapper) {
 			Dim: vectors.Dim(), Norm: vectors.Norm(), Noise: q.Noise, Rules: slices.Clone(b.rules)}
 		return
 	}
-	out.Arms = slices.Clone(b.queues)
+	out.Arms, out.Cells = slices.Clone(b.queues), cloneCells(b.cells)
 	for _, sums := range b.metrics {
 		out.Metrics = append(out.Metrics, slices.Clone(sums))
 	}
@@ -123,11 +131,20 @@ func (b *board) show(in *line, at time.Time) error {
 	if len(released) > 0 && b.first == 0 {
 		b.first = at.UnixMilli()
 	}
+	last := -1
 	for _, r := range released {
+		if r.cell >= 0 {
+			b.cells[r.cell].add(r)
+		}
 		switch further := r.further - 1; {
 		case further < 0:
 			q := &b.queues[r.Arm]
-			q.Released, q.Releases = q.Released+r.N, q.Releases+1
+			if q.Released += r.N; r.Arm != last { // else it is a cell of the same release
+				q.Releases++
+			}
+			if last = r.Arm; r.cell >= 0 {
+				q.Noises++
+			}
 			q.Sum, q.Noise = q.Sum+r.value, r.Mechanism
 		case len(b.metrics) > 0:
 			b.metrics[further][r.Arm] += r.value
@@ -156,6 +173,7 @@ func (b *board) show(in *line, at time.Time) error {
 type amount struct {
 	Booked
 	further int     // of its metric or rule, from 1 on; 0: of the rewards
+	cell    int     // −1 where there are none
 	value   float64 // if that is a number
 }
 
@@ -163,42 +181,59 @@ var errReleases = errors.New("a line of the transcript does not release what it 
 
 // released are the sums that a line has released: of the rewards of each arm, then of each metric or rule.
 func (b *board) released(in *line) (out []amount, err error) {
-	var arms []int
+	var places []place
+	add := func(arm int, cells []int) {
+		if b.cells == nil {
+			cells = []int{-1}
+		}
+		for _, c := range cells {
+			places = append(places, place{arm, c})
+		}
+	}
 	for _, p := range in.Plays {
 		if p.Release && !p.Held {
-			arms = append(arms, p.Arm)
+			add(p.Arm, p.Cells)
 		}
 	}
 	for _, p := range in.Ahead {
-		arms = append(arms, p.Arm)
+		add(p.Arm, p.Cells)
 	}
 	for _, r := range in.Rest {
 		if r.Rounds > 0 {
-			arms = append(arms, r.Arm)
+			add(r.Arm, r.Cells)
 		}
 	}
 	switch {
-	case len(in.Release) == 0 && len(arms) == 0:
+	case len(in.Release) == 0 && len(places) == 0:
 		return nil, nil
-	case len(in.further()) != len(b.names),
-		slices.ContainsFunc(arms, func(a int) bool { return a < 0 || a >= len(b.queues) }):
+	case len(in.further()) != len(b.names), slices.ContainsFunc(places, func(p place) bool {
+		return p.arm < 0 || p.arm >= len(b.queues) || p.cell >= len(b.cells) || (p.cell < 0) != (b.cells == nil)
+	}):
 		return nil, errReleases
 	case in.N != nil:
-		arms = []int{0}
+		places = []place{{0, -1}}
 		out, err = vectorOf(in.Release, *in.N)
 	default:
-		out, err = sumsOf(in.Release, arms, 0)
+		out, err = sumsOf(in.Release, places, 0)
 	}
 	for i, text := range in.further() {
 		if err != nil {
 			return nil, err
 		}
 		var more []amount
-		more, err = sumsOf(text, arms, i+1)
+		more, err = sumsOf(text, places, i+1)
 		out = append(out, more...)
+	}
+	for i := range out {
+		if out[i].cell >= 0 {
+			out[i].Cell = b.cells[out[i].cell].Name
+		}
 	}
 	return out, err
 }
+
+// A place is whose a sum is: an arm's, or that of a cell of it.
+type place struct{ arm, cell int }
 
 // vectorOf reads a release of so many rewards by their vectors.
 func vectorOf(text []byte, n int) ([]amount, error) {
@@ -210,11 +245,11 @@ func vectorOf(text []byte, n int) ([]amount, error) {
 		return nil, err
 	}
 	m, err := privacy.UnmarshalMechanism(in.Mechanism)
-	return []amount{{Booked: Booked{Slot: in.Slot, N: n, Mechanism: m}}}, err
+	return []amount{{Booked: Booked{Slot: in.Slot, N: n, Mechanism: m}, cell: -1}}, err
 }
 
-// sumsOf reads a release of a sum of each of these arms.
-func sumsOf(text []byte, arms []int, further int) (out []amount, err error) {
+// sumsOf reads a release of a sum of each of these places.
+func sumsOf(text []byte, places []place, further int) (out []amount, err error) {
 	var in struct {
 		Slots, N  []int
 		Sum       []float64
@@ -227,12 +262,12 @@ func sumsOf(text []byte, arms []int, further int) (out []amount, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Slots) != len(arms) || len(in.N) != len(arms) || len(in.Sum) != len(arms) {
+	if len(in.Slots) != len(places) || len(in.N) != len(places) || len(in.Sum) != len(places) {
 		return nil, errReleases
 	}
-	for i, arm := range arms {
-		b := Booked{Arm: arm, Slot: in.Slots[i], N: in.N[i], Mechanism: m}
-		out = append(out, amount{b, further, in.Sum[i]})
+	for i, p := range places {
+		b := Booked{Arm: p.arm, Slot: in.Slots[i], N: in.N[i], Mechanism: m}
+		out = append(out, amount{b, further, p.cell, in.Sum[i]})
 	}
 	return out, nil
 }

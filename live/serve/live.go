@@ -69,6 +69,8 @@ type Info struct {
 	Contextual *ContextualInfo
 	// Metrics are the noisy sums of each metric, by arm, of what was released, mapped to [0,1].
 	Metrics [][]float64
+	// Cells are what was released of each cell, if there are any; Arms and Metrics are their totals.
+	Cells []CellInfo
 	// First is when the first release was, zero before. Until then NotBefore is when it can be, if that is
 	// known: once its decisions were made. Before, they and their windows are to come.
 	First, NotBefore time.Time
@@ -81,9 +83,9 @@ type Info struct {
 	Spent, Cap privacy.Loss
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
 
-	measured *measuring // of its metrics; nil: they are measured anew
-	watch    watch
-	coins    coins
+	watch           watch
+	measured, cells *measuring // of its metrics, and of its cells; nil: they are measured anew
+	coins           coins
 }
 
 // An ArmInfo is what is public of an arm.
@@ -91,6 +93,7 @@ type ArmInfo struct {
 	Decisions int // that were issued
 	Released  int // of which rewards were released
 	Releases  int // in which they were
+	Noises    int // of cells, that are in the sum; else 0, and there is one a release
 	// Sum is the noisy sum of these, mapped to [0,1].
 	Sum   float64
 	Noise privacy.Mechanism // of each release, as it was charged; nil before the first
@@ -102,16 +105,20 @@ type ArmInfo struct {
 // reward: the sum has a reward that came before its decision was retracted, up to N in all, and N
 // has not.
 func (a ArmInfo) Sums() interval.Sums {
-	return interval.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
+	return interval.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise, Noises: a.Noises}
 }
 
 // VerdictOf is the answer of an experiment with arms: of what was released, and so post-processing of it.
 func VerdictOf(x *Experiment, arms []ArmInfo) interval.Verdict {
+	return x.Table().Verdict(namedArms(x, arms))
+}
+
+func namedArms(x *Experiment, arms []ArmInfo) []interval.NamedArm {
 	named := make([]interval.NamedArm, len(arms))
 	for i, a := range arms {
 		named[i] = interval.NamedArm{Name: x.Arms[i].Name, Off: a.Off, Sums: a.Sums()}
 	}
-	return x.Table().Verdict(named)
+	return named
 }
 
 // record is what the store has of an experiment beside its play.
@@ -182,6 +189,7 @@ type served struct {
 	ledger  *privacy.Ledger
 	board   board
 	metrics measuring
+	byCells measuring
 	sign    signer
 	coins   *rand.Rand // of the floor
 	hashes
@@ -196,6 +204,7 @@ type served struct {
 	parts   map[[2]int]int
 	// decisions whose totals are to be written
 	reported map[numbered]struct{}
+	celled   map[[2]int][]int // by segment, the cells of decisions that were not written, as said has them
 	todo     todo
 	owes     bool    // debts has it
 	telling  bool    // the webhook is being told
@@ -365,7 +374,7 @@ func (x *served) run(p *play.Live, epoch play.Epoch) {
 	x.known = map[epochTag]play.Epoch{tagOfEpoch(epoch): epoch}
 	x.at = x.place(tagOfEpoch(epoch))
 	x.written = make([]wrote, len(x.board.queues))
-	x.parts, x.reported = map[[2]int]int{}, map[numbered]struct{}{}
+	x.parts, x.reported, x.celled = map[[2]int]int{}, map[numbered]struct{}{}, nil
 	for a := range x.written {
 		for _, r := range p.Queue(a, 0).Runs {
 			x.known[tagOfEpoch(r.Epoch)] = r.Epoch
@@ -483,7 +492,7 @@ func (x *served) info(now int64) Info {
 	defer x.mu.Unlock()
 	out := Info{Experiment: x.decl, Reason: x.durable.reason, Why: string(x.durable.why), Keep: x.durable.keep,
 		Leader: x.durable.leader, Policy: x.durable.policy, Next: x.durable.next, Left: x.left(), Batches: x.shown,
-		Tick: time.Duration(x.tick) * time.Millisecond, measured: &x.metrics}
+		Tick: time.Duration(x.tick) * time.Millisecond, measured: &x.metrics, cells: &x.byCells}
 	var until int64
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {
 		out.Until = time.UnixMilli(until)

@@ -2,10 +2,12 @@ package serve
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/sotto-dp/sotto/interval"
+	decls "github.com/sotto-dp/sotto/live/decl"
 )
 
 // Measures are what was released of an experiment's metrics, in their own units, as page, report, API,
@@ -23,6 +25,7 @@ type Measures struct {
 
 // A Measure is one of them.
 type Measure struct {
+	Cell    string        `json:"cell,omitempty"` // where there are cells, of ByCell
 	Name    string        `json:"name"`
 	Range   [2]float64    `json:"range"`
 	Default float64       `json:"default"`
@@ -31,15 +34,27 @@ type Measure struct {
 	// Ratio is what is divided by what, of a ratio of two numbers: its means are the ratios of their sums, and its
 	// sums are of the first.
 	Ratio []string `json:"ratio,omitempty"`
+	// Verdict is that of a cell, of its reward.
+	Verdict *interval.Verdict `json:"verdict,omitempty"`
 }
 
-// Title is its name, and of a ratio of what it is.
+// Title is what a table of it is headed with: its cell, or the name of a metric, or both, and of a ratio what it is of.
 func (m Measure) Title() string {
+	title := m.Name
 	if len(m.Ratio) == 2 {
-		return fmt.Sprintf("%s (%s per %s)", m.Name, m.Ratio[0], m.Ratio[1])
+		title = fmt.Sprintf("%s (%s per %s)", m.Name, m.Ratio[0], m.Ratio[1])
 	}
-	return m.Name
+	switch {
+	case m.Cell == "":
+		return title
+	case m.Verdict != nil:
+		return m.Cell
+	}
+	return m.Cell + ": " + title
 }
+
+// First is the cell that the others are held against, empty where there are none.
+func (m Measures) First() string { return m.Each[0].Cell }
 
 // A MeasuredArm is what was released of a metric of an arm. Means are noisy. What is not known yet, and
 // a difference of the control to itself, is nil.
@@ -52,24 +67,28 @@ type MeasuredArm struct {
 	// Difference is the mean less that of the control.
 	Difference         *float64    `json:"difference"`
 	DifferenceInterval *[2]float64 `json:"difference_interval"`
+	// Apart is an interval for the difference in this cell less that in the first one; nil elsewhere.
+	Apart *[2]float64 `json:"apart,omitempty"`
+}
+
+// means has the mean of an arm with this noisy sum, and its difference to the control's, in units.
+func (to *MeasuredArm) means(lo, hi float64, arm, control ArmInfo, sum, base float64, itself bool) {
+	to.Sum = float64(lo*float64(arm.Released)) + float64((hi-lo)*sum)
+	mean := func(sum float64, n int) float64 { return lo + float64((hi-lo)*(sum/float64(n))) }
+	if arm.Released > 0 {
+		x := mean(sum, arm.Released)
+		to.Mean = &x
+	}
+	if !itself && arm.Released > 0 && control.Released > 0 {
+		x := *to.Mean - mean(base, control.Released)
+		to.Difference = &x
+	}
 }
 
 // Measured are the experiment's metrics; nil if it has none. What it gives is shared: it must not be
 // changed.
 func (i *Info) Measured() *Measures {
-	if i.measured == nil {
-		return measured(&i.Experiment, i.Arms, i.Metrics)
-	}
-	i.measured.Lock()
-	defer i.measured.Unlock()
-	releases := 0
-	for _, a := range i.Arms {
-		releases += a.Releases
-	}
-	if m := i.measured; m.made == nil || m.releases != releases {
-		m.made, m.releases = measured(&i.Experiment, i.Arms, i.Metrics), releases
-	}
-	return i.measured.made
+	return i.measured.get(i.Arms, func() *Measures { return measured(&i.Experiment, i.Arms, i.Metrics, 1) })
 }
 
 // measuring keeps what was measured until there is another release: a difference takes milliseconds, and
@@ -80,25 +99,42 @@ type measuring struct {
 	made     *Measures
 }
 
-// Measured is as that of Info.
-func (r *Replayed) Measured() *Measures { return measured(&r.Experiment, r.Arms, r.Metrics) }
+// get is what was made of these arms, or made anew.
+func (m *measuring) get(arms []ArmInfo, anew func() *Measures) *Measures {
+	if m == nil {
+		return anew()
+	}
+	m.Lock()
+	defer m.Unlock()
+	releases := 0
+	for _, a := range arms {
+		releases += a.Releases
+	}
+	if m.made == nil || m.releases != releases {
+		m.made, m.releases = anew(), releases
+	}
+	return m.made
+}
 
-// measured makes them of the noisy sums of each metric by arm, mapped to [0,1].
-func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
+// Measured is as that of Info.
+func (r *Replayed) Measured() *Measures { return measured(&r.Experiment, r.Arms, r.Metrics, 1) }
+
+// controlOf is the arm that the others are held against.
+func controlOf(decl *Experiment) int {
+	return max(0, slices.IndexFunc(decl.Arms, func(a decls.Arm) bool { return a.Name == decl.Fallback }))
+}
+
+// measured makes them of the noisy sums of each metric by arm, mapped to [0,1], of which so many share the risk.
+func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Measures {
 	played, err := decl.PlayMetrics()
 	if err != nil || len(played) == 0 || len(sums) != len(played) { // it was checked
 		return nil
 	}
-	control := 0
-	for a := range decl.Arms {
-		if decl.Arms[a].Name == decl.Fallback {
-			control = a
-		}
-	}
+	control := controlOf(decl)
 	out := &Measures{Control: decl.Arms[control].Name, Confidence: interval.Confidence}
 	joint := decl.Table().Joint
 	rows := len(played) + len(decl.Ratios)
-	risk := (1 - interval.Confidence) / float64(rows)
+	risk := (1 - interval.Confidence) / float64(rows*parts)
 	out.Says = out.says(rows, len(decl.Ratios) > 0, joint != nil, decl.IntervalCondition())
 	for m, of := range played {
 		lo, hi := decl.Metrics[m].Range()
@@ -106,24 +142,19 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
 		one := Measure{Name: of.Name, Range: [2]float64{lo, hi}, Default: of.Default,
 			Budget: fmt.Sprint(decl.Metrics[m].Budget)}
 		released := func(a int) interval.Sums {
-			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[m][a], Noise: of.Mechanism}
+			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[m][a], Noise: of.Mechanism,
+				Noises: arms[a].Noises}
 		}
-		mean := func(a int) float64 { return lo + float64((hi-lo)*(sums[m][a]/float64(arms[a].Released))) }
 		for a, arm := range arms {
-			to := MeasuredArm{Arm: decl.Arms[a].Name, Released: arm.Released, Interval: row.Mean(released(a)),
-				Sum: float64(lo*float64(arm.Released)) + float64((hi-lo)*sums[m][a])}
-			if arm.Released > 0 {
-				x := mean(a)
-				to.Mean = &x
-			}
-			if a != control && arm.Released > 0 && arms[control].Released > 0 {
-				x := mean(a) - mean(control)
-				if to.Difference = &x; joint != nil {
-					share := joint.Shares[a] / (joint.Shares[a] + joint.Shares[control])
-					to.DifferenceInterval = row.Effect(released(a), released(control), share)
-				} else {
-					to.DifferenceInterval = row.Difference(released(a), released(control))
-				}
+			to := MeasuredArm{Arm: decl.Arms[a].Name, Released: arm.Released, Interval: row.Mean(released(a))}
+			to.means(lo, hi, arm, arms[control], sums[m][a], sums[m][control], a == control)
+			switch {
+			case to.Difference == nil:
+			case joint != nil:
+				share := joint.Shares[a] / (joint.Shares[a] + joint.Shares[control])
+				to.DifferenceInterval = row.Effect(released(a), released(control), share)
+			default:
+				to.DifferenceInterval = row.Difference(released(a), released(control))
 			}
 			one.Arms = append(one.Arms, to)
 		}
@@ -135,7 +166,7 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64) *Measures {
 				return arms[a].Sums()
 			}
 			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[sum-1][a],
-				Noise: played[sum-1].Mechanism}
+				Noise: played[sum-1].Mechanism, Noises: arms[a].Noises}
 		}
 		one := Measure{Name: decl.Ratios[i].Name, Ratio: []string{decl.Ratios[i].Of, decl.Ratios[i].Per}}
 		one.Range[0], one.Range[1] = decl.RatioRange(decl.Ratios[i])

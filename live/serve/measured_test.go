@@ -29,9 +29,9 @@ func TestMeasured(t *testing.T) {
 	}
 	row := interval.Controlled{Arms: len(decl.Arms), Lo: -20, Hi: 200, Risk: 0.05 / 2}
 	mean, less := -20+220*0.3, 0.0
-	want := Measure{"basket", [2]float64{-20, 200}, 0, "epsilon=0.25", []MeasuredArm{
-		{"red", 100, -20*100 + 220*30, &mean, row.Mean(of(0)), &less, row.Difference(of(0), of(1))},
-		{"blue", 300, -20*300 + 220*90, &mean, row.Mean(of(1)), nil, nil}}, nil}
+	want := Measure{Name: "basket", Range: [2]float64{-20, 200}, Budget: "epsilon=0.25", Arms: []MeasuredArm{
+		{"red", 100, -20*100 + 220*30, &mean, row.Mean(of(0)), &less, row.Difference(of(0), of(1)), nil},
+		{"blue", 300, -20*300 + 220*90, &mean, row.Mean(of(1)), nil, nil, nil}}}
 	got := m.Each[0]
 	if got.Arms[0].Difference == nil || math.Abs(*got.Arms[0].Difference) > 1e-9 {
 		t.Fatalf("%+v", got)

@@ -43,6 +43,8 @@ type Replayed struct {
 	Arms    []ArmInfo // without decisions, which no transcript has
 	// Metrics are as those of Info.
 	Metrics [][]float64
+	// Cells are as those of Info.
+	Cells []CellInfo
 	// Contextual is nil where there are arms; it is without decisions.
 	Contextual *ContextualInfo
 	estimate   []float64
@@ -217,10 +219,10 @@ func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote
 			Norm: mapper.Norm(), Noise: again.Noise, Rules: again.Rules}
 		return again.Stopped, nil
 	}
-	r.Metrics = again.Metrics
+	r.Metrics, r.Cells = again.Metrics, cellsOf(decl, again.Cells)
 	for a := range decl.Arms {
 		arm := ArmInfo{Released: again.Released[a], Releases: again.Releases[a], Sum: again.Sums[a],
-			Off: again.Off[a]}
+			Off: again.Off[a], Noises: noisesIn(r.Cells, a)}
 		if arm.Releases > 0 {
 			arm.Noise = again.Noise
 		}

@@ -85,7 +85,8 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 	}
 	return traffic{name: "shop", most: 3, late: 40 * time.Second, terms: terms, at: 60,
 		decide: func(n int) (any, error) {
-			d, err := e.Decide(t.Context(), "shop", fmt.Sprint(n))
+			d, err := e.DecideFor(t.Context(), "shop", Ask{Unit: fmt.Sprint(n),
+				Context: map[string]any{"device": []string{"phone", "desktop", "tv"}[n/2%3]}})
 			tokens[n] = d.Token
 			return d, err
 		},
@@ -398,6 +399,7 @@ func differ(a, b string) string {
 var exposures = []string{shop, strings.Replace(shop, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
 	"window: 40s", 1), with("exposure: retract"), with(basket), splitShop,
 	splitShop + "exposure: activate\nactivate_within: 20s\n", splitShop + "exposure: retract\n" + basket,
+	splitShop + "by: {device: [phone, desktop]}\ncell_minimum: 3\nexposure: retract\n" + basket,
 	with(basket) + stopsThere, with("exposure: retract") + stopsThere}
 
 // summed is an experiment of which all reports of a decision count.

@@ -147,6 +147,8 @@ type fixedKeys struct {
 	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor and off may change"`
 	Share    json.RawMessage `json:"share" fixed:"who takes part was drawn by it"`
 	Only     json.RawMessage `json:"only" fixed:"counts are of decisions for those it was declared for"`
+	By       json.RawMessage `json:"by" fixed:"releases are of its cells"`
+	Cell     json.RawMessage `json:"cell_minimum" fixed:"releases are of its cells"`
 	Layer    json.RawMessage `json:"layer" fixed:"it keeps the units of experiments disjoint"`
 	Keep     json.RawMessage `json:"retention" fixed:"units were told how long they are remembered"`
 	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor and off may change"`

@@ -121,6 +121,12 @@ var (
 	descGuard = prometheus.NewDesc("sotto_guard",
 		"A guard: its bound, and of each arm the ends of its interval and whether the arm was surely past it (1) or not (0)."+
 			tellsUnits, []string{"experiment", "metric", "side", "arm", "value"}, nil)
+	descCell = prometheus.NewDesc("sotto_released_cell_mean",
+		"The noisy mean of the reward, or of a declared metric, in a cell of the decisions, in its own units, and the "+
+			"ends of its interval."+tellsUnits, []string{"experiment", "cell", "metric", "arm", "value"}, nil)
+	descCellLess = prometheus.NewDesc("sotto_released_cell_difference",
+		"The noisy mean in a cell less that of the control, and the ends of its interval."+tellsUnits,
+		[]string{"experiment", "cell", "metric", "arm", "value"}, nil)
 	descBatches = prometheus.NewDesc("sotto_batches_total",
 		"Batches that have ended, lines of the transcript, as of the last public tick."+tellsUnits,
 		[]string{"experiment"}, nil)
@@ -130,8 +136,8 @@ var (
 
 // Describe implements prometheus.Collector.
 func (public) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descDecisions, descReleased, descMean, descMetric, descLess, descGuard, descBatches,
-		descState} {
+	for _, d := range []*prometheus.Desc{descDecisions, descReleased, descMean, descMetric, descLess, descGuard, descCell,
+		descCellLess, descBatches, descState} {
 		to <- d
 	}
 }
@@ -173,6 +179,14 @@ func (p public) Collect(to chan<- prometheus.Metric) {
 						past = 1
 					}
 					put(descGuard, prometheus.GaugeValue, past, name, g.Metric, g.Side, a.Arm, "past")
+				}
+			}
+		}
+		if all := info.ByCell(); all != nil {
+			for _, m := range all.Each {
+				for _, a := range m.Arms {
+					gauges(put, descCell, a.Mean, a.Interval, name, m.Cell, m.Name, a.Arm)
+					gauges(put, descCellLess, a.Difference, a.DifferenceInterval, name, m.Cell, m.Name, a.Arm)
 				}
 			}
 		}

@@ -119,8 +119,7 @@ func (f *front) termsOf(r *http.Request, name string) (terms, error) {
 	if err != nil {
 		return terms{}, err
 	}
-	contextual := x.Experiment.Contextual != nil
-	t := terms{context: contextual || len(x.Experiment.Only) > 0, features: contextual}
+	t := terms{context: x.Experiment.ReadsContext(), features: x.Experiment.Contextual != nil}
 	if t.guarantee, err = x.Experiment.Guarantee(); err != nil {
 		return terms{}, err
 	}

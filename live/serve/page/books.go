@@ -110,7 +110,9 @@ func (p prices) entry(b serve.Batch, r serve.Booked, x *serve.Experiment) Ledger
 	}
 	arm := ""
 	if x.Contextual == nil {
-		arm = x.Arms[r.Arm].Name
+		if arm = x.Arms[r.Arm].Name; r.Cell != "" {
+			arm += ", " + r.Cell
+		}
 	}
 	return LedgerEntry{Line: b.Number, At: b.Closed.UTC(), Of: of, Arm: arm,
 		Slot: r.Slot, N: r.N,
@@ -367,7 +369,7 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 			fresh := map[int]int{} // by arm
 			for _, one := range b.Released {
 				if one.Metric == "" {
-					fresh[one.Arm] = one.N
+					fresh[one.Arm] += one.N // of all cells
 					released += one.N
 				}
 			}

@@ -56,6 +56,8 @@ type Summary struct {
 	// Metrics are those that were declared beside the reward; nil if none were.
 	Metrics *serve.Measures `json:"metrics,omitempty"`
 	Guards  *serve.Guards   `json:"guards,omitempty"` // nil if none were declared
+	// Cells are what was released by the declared fact of the context; nil without.
+	Cells *serve.ByCell `json:"cells,omitempty"`
 	// Contexts is what there is in the place of arms, where there are none.
 	Contexts *Contexts `json:"contexts,omitempty"`
 
@@ -164,7 +166,7 @@ func reportOf(x serve.Info) (*Summary, error) {
 		out.Kept = learnt
 	}
 	out.lo, out.hi = decl.Range()
-	out.Metrics, out.Guards = x.Measured(), x.Guards()
+	out.Metrics, out.Guards, out.Cells = x.Measured(), x.Guards(), x.ByCell()
 	if !x.First.IsZero() {
 		out.First = &x.First
 	}
@@ -322,6 +324,9 @@ func (r *Summary) page(decl []byte) report.Page {
 		}
 		out.Tables = append(out.Tables, t)
 	}
+	if r.Cells != nil {
+		out.Tables = append(out.Tables, tablesOf(&r.Cells.Measures)...)
+	}
 	out.Tables = append(append(out.Tables, tablesOf(r.Metrics)...), guardsTable(r.Guards)...)
 	out.Tables = append(out.Tables, report.Table{Title: "What is promised, and how to check it",
 		Head: []string{"", ""}, Text: 2, Groups: []report.Group{{Head: "To each " + r.Unit, Rows: [][]string{
@@ -349,6 +354,12 @@ func tablesOf(of *serve.Measures) (out []report.Table) {
 			"difference to " + of.Control, "95 % interval", "decisions"}, Text: 1,
 			Groups: []report.Group{{Head: "From " + words.Number(m.Range[0]) + " to " + words.Number(m.Range[1])}},
 			Notes:  []string{of.Says}}
+		if m.Cell != "" {
+			t.Title, t.Head = m.Title(), append(t.Head, "against "+of.First())
+		}
+		if m.Verdict != nil {
+			t.Notes = []string{m.Verdict.Text + "."}
+		}
 		for _, a := range m.Arms {
 			mean, less := "–", "–"
 			if a.Mean != nil {
@@ -357,10 +368,16 @@ func tablesOf(of *serve.Measures) (out []report.Table) {
 			if a.Difference != nil {
 				less = words.Number(*a.Difference)
 			}
-			t.Groups[0].Rows = append(t.Groups[0].Rows, []string{a.Arm, mean, within(a.Interval, decimalsOf(a.Interval)),
-				less, within(a.DifferenceInterval, decimalsOf(a.DifferenceInterval)), words.Whole(a.Released)})
+			row := []string{a.Arm, mean, within(a.Interval, decimalsOf(a.Interval)),
+				less, within(a.DifferenceInterval, decimalsOf(a.DifferenceInterval)), words.Whole(a.Released)}
+			if m.Cell != "" {
+				row = append(row, within(a.Apart, decimalsOf(a.Apart)))
+			}
+			t.Groups[0].Rows = append(t.Groups[0].Rows, row)
 		}
-		out = append(out, t)
+		if out = append(out, t); m.Cell != "" && len(out) == len(of.Each) {
+			out[len(out)-1].Notes = append(out[len(out)-1].Notes, of.Says)
+		}
 	}
 	return out
 }
