@@ -447,7 +447,7 @@ func (l arms) addRelease(p *past, rows []row, in line) (released privacy.Release
 		err = l.addFurther(slots, in)
 	}
 	if err == nil {
-		err = p.addCells(rows, released)
+		err = p.addCells(rows, released, m)
 	}
 	if err == nil {
 		released, err = l.fold(rows, released)

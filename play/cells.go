@@ -230,8 +230,8 @@ func (c Cells) isCells(in []int, released bool) error {
 	return nil
 }
 
-// addCells holds what a line has released of cells against Least, and adds it up.
-func (p *past) addCells(rows []row, released privacy.Released) error {
+// addCells holds what a line has released of cells, with this noise, against Least, and adds it up.
+func (p *past) addCells(rows []row, released privacy.Released, noise privacy.Mechanism) error {
 	of := p.of.cfg.Cells
 	if of.Count == 0 {
 		return nil
@@ -245,7 +245,7 @@ func (p *past) addCells(rows []row, released privacy.Released) error {
 			n := released.N(i)
 			all[c] += n
 			s := &p.Cells[r.arm][c]
-			s.N, s.Sum, s.Releases, s.Noise = s.N+n, s.Sum+released.Sum(i), s.Releases+1, p.of.policy.Mechanism()
+			s.N, s.Sum, s.Releases, s.Noise = s.N+n, s.Sum+released.Sum(i), s.Releases+1, noise
 			i++
 		}
 		if p.of.rows == nil {

@@ -41,8 +41,8 @@ metrics: [{name: basket, budget: {epsilon: 10}}]
 			w.want(200, "POST", "/v1/experiments/shop/rewards", reward(d.Decision, "1"))
 		}
 	}
-	for range 4 {
-		w.pass(30 * time.Second)
+	for range 40 {
+		w.pass(4 * time.Second)
 	}
 	var info infoJSON
 	if err := json.Unmarshal([]byte(w.want(200, "GET", "/v1/experiments/shop", "")), &info); err != nil {
