@@ -120,6 +120,10 @@ func TestModel(t *testing.T) {
 	}
 	w.key = "" // it is public
 	text := w.want(200, "GET", x+"/model", "")
+	if file := w.want(200, "GET", "/experiments/mixed/model.json", ""); file != text ||
+		!strings.Contains(page, `<a href="/experiments/mixed/model.json">model</a>`) {
+		t.Errorf("the page's file is %s", file)
+	}
 	m, err := feature.ReadModel([]byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -140,6 +140,9 @@ func (p *contextsWorld) play(t *testing.T, report map[int]string) (all []seen, r
 					paths = append(paths, "/experiments/segments/"+file)
 				}
 			}
+			if shown {
+				paths = append(paths, "/experiments/segments/model.json")
+			}
 			for _, path := range paths {
 				out := ask(admin, "GET", path, "")
 				all = append(all, seen{time.Now(), fmt.Sprintln(path, out.Code, out.Header(), out.Body)})

@@ -26,6 +26,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 
 		"GET " + one + "/ledger":           f.shown(p.Ledger),
 		"GET " + one + "/transcript.jsonl": f.shown(p.Transcript),
+		"GET " + one + "/model.json":       f.shown(p.Model),
 		"GET " + one + "/ledger.csv":       f.shown(p.LedgerFile),
 		"GET " + one + "/hours.csv":        f.shown(p.Hours),
 		"GET " + one + "/batches.csv":      f.shown(p.BatchFile),

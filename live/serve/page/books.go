@@ -233,6 +233,21 @@ func (p *Pages) Transcript(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// Model is what was learnt of contexts as a file, which decides without a request.
+func (p *Pages) Model(w http.ResponseWriter, r *http.Request) error {
+	m, err := p.cfg.Engine.Model(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	file(w, "application/json", m.Experiment+"-model.json")
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
 // broken breaks an answer off that has begun: what came is not taken for the whole.
 func (p *Pages) broken(err error) error {
 	p.cfg.Log.Error("an answer broke off", "error", err)
