@@ -55,7 +55,7 @@ Examples:
   sotto decide shop --unit 'visitor 7' --key-file shop.key --json`,
 	"reward": `Prints what it was answered: accepted (it counts, or one for this decision came before), late, void
 or over_limit; of an arm that was forced, in_range or clipped; of lines, how many were answered what. A
-decision counts once, so lines can be sent again. Flags come before the decision, which may begin with a hyphen itself.
+decision, or each of its reports that has an id, counts once, so lines can be sent again. Flags come before the decision, which may begin with a hyphen itself.
 
 Examples:
   sotto reward shop DECISION 1
@@ -181,6 +181,9 @@ func (c *rewardCommand) Run(ctx context.Context, s streams) error {
 	if !lines && len(c.Report) != 2 {
 		return usagef("after the experiment there are %d arguments, must be a decision and its reward, or - "+
 			"for lines of JSON; flags come before them", len(c.Report))
+	}
+	if lines && c.ID != "" {
+		return usagef("--id is given with lines of JSON, which have an id each: must be for one report")
 	}
 	if c.Wait < 0 {
 		return usagef("--wait is %v, must not be negative", c.Wait)

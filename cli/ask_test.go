@@ -190,10 +190,20 @@ func TestRewardLines(t *testing.T) {
 		tokens[i] = d["decision"].(string)
 	}
 	var all strings.Builder
+	if out, errs := tryCommand(t, exitUsage, "", "reward", "--id", "a", "shop", "-"); !strings.Contains(errs, "--id is given with lines") {
+		t.Error(out, errs)
+	}
 	for i := range 1203 { // each many times: it counts once
 		fmt.Fprintf(&all, "{\"decision\": %q, \"reward\": %v}\n\n", tokens[i%len(tokens)], canary)
 	}
 	if out, _ := tryCommand(t, exitOK, all.String(), "reward", "shop", "-"); out != "1203 accepted\n" {
+		t.Error(out)
+	}
+	if out, _ := tryCommand(t, exitOK, "", "reward", "--id", "order 1", "shop", tokens[0], fmt.Sprint(canary)); out != "accepted\n" {
+		t.Error(out)
+	}
+	if out, _ := tryCommand(t, exitOK, fmt.Sprintf(`{"decision": %q, "id": "order 2", "reward": 1}`, tokens[0]), "reward", "shop",
+		"-"); out != "1 accepted\n" {
 		t.Error(out)
 	}
 	good := fmt.Sprintf("{\"decision\": %q, \"reward\": %v}\n", tokens[0], canary)
@@ -206,13 +216,16 @@ func TestRewardLines(t *testing.T) {
 		t.Errorf("%s%s", out, errs)
 	}
 	for bad, want := range map[string]string{
-		`{"decision": "x", "reward": "0.7312894561"}`:       "reward must be a number that a float64 can hold",
-		`{"decision": "x", "reward": 7312894561e999}`:       "reward must be a number that a float64 can hold",
-		`{"decision": 0.7312894561, "reward": 1}`:           "decision must be a string",
-		`{"decision": "x", "reward": NaN}`:                  "it must be {",
-		`{"decision": "x", "reward": 0.7312894561.5}`:       "it must be {",
-		`{"decision": "x", "reward": 1, "0.7312894561": 1}`: "it must be {",
-		`{"decision": "x", "reward": 1} 0.7312894561`:       "it must be {",
+		`{"decision": "x", "reward": "0.7312894561"}`:                    "reward must be a number that a float64 can hold",
+		`{"decision": "x", "reward": 7312894561e999}`:                    "reward must be a number that a float64 can hold",
+		`{"decision": 0.7312894561, "reward": 1}`:                        "decision must be a string",
+		`{"decision": "x", "id": 7, "reward": 1}`:                        "id must be a string",
+		`{"decision": "x", "id": "a", "metrics": {"0.7312894561": "1"}}`: "metrics must be an object of numbers",
+		`{"decision": "x", "metrics": {"a": 0.7312894561}}`:              "reward is missing",
+		`{"decision": "x", "reward": NaN}`:                               "it must be {",
+		`{"decision": "x", "reward": 0.7312894561.5}`:                    "it must be {",
+		`{"decision": "x", "reward": 1, "0.7312894561": 1}`:              "it must be {",
+		`{"decision": "x", "reward": 1} 0.7312894561`:                    "it must be {",
 		`0.7312894561`:                  "it must be {",
 		`{"reward": 0.7312894561}`:      "decision is missing",
 		`{"decision": "x"}`:             "reward is missing",

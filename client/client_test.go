@@ -205,6 +205,53 @@ func TestActivate(t *testing.T) {
 	}
 }
 
+// All reports of a decision are taken where the experiment adds them up, each with an id; what no request can say
+// is refused here.
+func TestReports(t *testing.T) {
+	s := newService(t)
+	s.createWith("sums", "metrics: [{name: orders, range: [0, 4], aggregate: count, budget: {epsilon: 0.5}}]\n")
+	c := s.client()
+	d, err := c.Decide(t.Context(), "sums", client.Unit{Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := map[string]float64{"orders": 1}
+	for _, r := range []client.Report{{Decision: d.Token, Reward: 1, ID: "a"}, {Decision: d.Token, Reward: 1, ID: "a"},
+		{Decision: d.Token, Reward: math.NaN(), ID: "b", Metrics: orders}} {
+		got, err := c.Report(t.Context(), "sums", r)
+		both, errB := c.Rewards(t.Context(), "sums", []client.Report{r, r})
+		if got != client.Accepted || err != nil || errB != nil || both[0] != (client.Result{Status: client.Accepted}) || both[1] != both[0] {
+			t.Errorf("%+v: %v, %v, %v, %v", r, got, err, both, errB)
+		}
+	}
+	var of *client.Error
+	if _, err := c.Reward(t.Context(), "sums", d.Token, 1); !errors.As(err, &of) || of.Field != "id" {
+		t.Errorf("without an id: %v", err)
+	}
+	q, err := c.Queue(client.QueueConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []client.Report{{Decision: d.Token, Reward: math.NaN(), ID: "b"}, {Decision: d.Token, Reward: math.NaN(),
+		Metrics: orders}, {Decision: d.Token, ID: "b", Metrics: map[string]float64{"orders": math.Inf(1)}},
+		{Decision: d.Token, ID: strings.Repeat("x", 257)}} {
+		_, err := c.Report(t.Context(), "sums", r)
+		if queued := q.AddReport("sums", r); !errors.Is(err, client.ErrRequest) || !errors.Is(queued, client.ErrRequest) ||
+			strings.Contains(err.Error(), "Inf") {
+			t.Errorf("%+v: %v, %v", r, err, queued)
+		}
+	}
+	err = errors.Join(q.AddReport("sums", client.Report{Decision: d.Token, ID: "c", Reward: math.NaN(), Metrics: orders}),
+		q.Close(t.Context()))
+	if _, e := c.Rank(t.Context(), "sums", client.RankRequest{Event: "7", Actions: []client.Action{{ID: "blue"}, {ID: "red"}}}); err != nil ||
+		e != nil {
+		t.Error(err, e)
+	}
+	if got, err := c.ReportEvent(t.Context(), "sums", "7", "a", 1); got != client.Accepted || err != nil {
+		t.Error(got, err)
+	}
+}
+
 // Each error is told by errors.Is, and has no reward, no unit and no key.
 func TestErrors(t *testing.T) {
 	s := newService(t)

@@ -1012,9 +1012,12 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Contextual.Joint() {
 		return l.jointGuarantee(each), nil
 	}
-	how := "her one reward"
+	how, all := "her one reward", "her %d rewards together, each at %v"
+	if l.Aggregates() {
+		how, all = "all reports of one decision", "all reports of %d decisions together, each decision at %v"
+	}
 	if m := l.Assignments(); m > 1 {
-		how = fmt.Sprintf("her %d rewards together, each at %v", m, each)
+		how = fmt.Sprintf(all, m, each)
 	}
 	what := "rewards"
 	if len(l.Metrics) > 0 {
