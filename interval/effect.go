@@ -15,6 +15,16 @@ type Plan struct {
 // A guess is one value of a plan, and its weight.
 type guess struct{ value, weight float64 }
 
+func (p Plan) check() error {
+	switch {
+	case !(p.Base >= 0 && p.Base < 1):
+		return fmt.Errorf("interval: base is %v, must be at least 0 and below 1", p.Base)
+	case !(p.Effect >= 0 && p.Effect <= 1):
+		return fmt.Errorf("interval: effect is %v, must be from 0 to 1", p.Effect)
+	}
+	return nil
+}
+
 // odds are those of the mean: the plan's, or something else up to three times as far.
 func (p Plan) odds() []guess {
 	if p.Base == 0 {
@@ -117,13 +127,11 @@ const mostNoise = 0.45
 
 // contest has the pairs for arms that have the noise of these sums, where the first has this share.
 func (p Plan) contest(of, than Sums, share float64) (*contest, error) {
-	switch {
-	case !(share > 0 && share < 1):
+	if !(share > 0 && share < 1) {
 		return nil, fmt.Errorf("interval: share is %v, must be above 0 and below 1", share)
-	case !(p.Base >= 0 && p.Base < 1):
-		return nil, fmt.Errorf("interval: base is %v, must be at least 0 and below 1", p.Base)
-	case !(p.Effect >= 0 && p.Effect <= 1):
-		return nil, fmt.Errorf("interval: effect is %v, must be from 0 to 1", p.Effect)
+	}
+	if err := p.check(); err != nil {
+		return nil, err
 	}
 	var tops [2]float64
 	var costs [2]func(float64) float64

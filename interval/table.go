@@ -32,7 +32,11 @@ func (t Table) Mean(s Sums) *[2]float64 {
 		return nil
 	}
 	risk, _ := t.risks()
-	lo, hi, err := s.Interval(risk / float64(t.Arms))
+	var plan Plan
+	if t.Joint != nil {
+		plan = t.Joint.Plan
+	}
+	lo, hi, err := plan.Mean(s, risk/float64(t.Arms))
 	if err != nil {
 		return nil
 	}
