@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/play"
@@ -143,11 +144,8 @@ func addTotals(queues []play.Queue, in []store.Total, sums int) error {
 			return err
 		}
 		segments := queues[row.Arm].Segments
-		i := len(segments) - 1
-		for i > 0 && segments[i].Start > row.Number {
-			i--
-		}
-		if i < 0 || row.Number < segments[i].Start {
+		i := sort.Search(len(segments), func(i int) bool { return segments[i].Start > row.Number }) - 1
+		if i < 0 {
 			return errTotal
 		}
 		if segments[i].Totals == nil {
