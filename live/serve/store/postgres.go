@@ -251,6 +251,10 @@ func (s *postgres) make(ctx context.Context) error {
 					fmt.Sprintf("UPDATE lease SET version = %d", schemaVersion))
 				return err
 			}
+			if s.reads && id == applicationID && version >= readable && version < schemaVersion {
+				s.bare = true
+				return nil
+			}
 			if version != schemaVersion || id != applicationID {
 				return fmt.Errorf("it has version %d of application %#x, must have %d of %#x: %w", version, id,
 					schemaVersion, applicationID, ErrSchema)

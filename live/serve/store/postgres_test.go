@@ -127,7 +127,7 @@ func TestPostgresOlderSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testOlderSchema(t, postgresAt(t, address), read, func(s Store) error {
+		testOlderSchema(t, version, postgresAt(t, address), read, func(s Store) error {
 			_, err := s.(*postgres).conn.Exec(t.Context(), fmt.Sprintf("%sUPDATE lease SET version = %d", without,
 				version))
 			return err

@@ -71,6 +71,9 @@ CREATE TABLE total (
 // by whoever opens it to write.
 const schemaVersion = 6
 
+// readable is the oldest version that is read as it is: it has all but totals, of which it can have none.
+const readable = 5
+
 // since is what a store of an older version has not, empty of one that cannot be made one of now.
 func since(version int64) string {
 	switch version {
@@ -204,7 +207,10 @@ func (w Write) statements(add func(query string, args ...any)) {
 }
 
 // tables read what is stored.
-type tables struct{ reading *sql.DB }
+type tables struct {
+	reading *sql.DB
+	bare    bool // it is read as it is, and has no table of totals
+}
 
 // held says whether term is still the last.
 func (s tables) held(ctx context.Context, term int64) error {
@@ -281,12 +287,14 @@ func (s tables) load(ctx context.Context, id int64) (out Stored, err error) {
 			out.Parts = append(out.Parts, p)
 			return err
 		})
-	each("SELECT arm, number, data FROM total WHERE experiment = $1 ORDER BY arm, number", func(rows *sql.Rows) error {
-		var t Total
-		err := rows.Scan(&t.Arm, &t.Number, &t.Data)
-		out.Totals = append(out.Totals, t)
-		return err
-	})
+	if !s.bare {
+		each("SELECT arm, number, data FROM total WHERE experiment = $1 ORDER BY arm, number", func(rows *sql.Rows) error {
+			var t Total
+			err := rows.Scan(&t.Arm, &t.Number, &t.Data)
+			out.Totals = append(out.Totals, t)
+			return err
+		})
+	}
 	each("SELECT start, data FROM event WHERE experiment = $1 ORDER BY start", func(rows *sql.Rows) error {
 		var v Events
 		err := rows.Scan(&v.Start, &v.Data)

@@ -136,6 +136,9 @@ func (s *sqlite) make(ctx context.Context) error {
 		switch {
 		case version == schemaVersion && id == applicationID:
 			return nil
+		case s.reads && id == applicationID && version >= readable && version < schemaVersion:
+			s.bare = true
+			return nil
 		case since(version) != "" && id == applicationID && !s.reads:
 			_, err := s.conn.ExecContext(ctx, since(version)+setVersion)
 			return err

@@ -495,7 +495,7 @@ func TestSchema(t *testing.T) {
 func TestOlderSchema(t *testing.T) {
 	for version, without := range olderSchemas {
 		dir := t.TempDir()
-		testOlderSchema(t, SQLite(dir), SQLiteReader(dir), func(s Store) error {
+		testOlderSchema(t, version, SQLite(dir), SQLiteReader(dir), func(s Store) error {
 			_, err := s.(*sqlite).conn.ExecContext(t.Context(), fmt.Sprintf("%sPRAGMA user_version = %d", without,
 				version))
 			return err
@@ -506,7 +506,7 @@ func TestOlderSchema(t *testing.T) {
 var olderSchemas = map[int]string{3: "DROP TABLE event; DROP TABLE report; DROP TABLE total; ",
 	4: "DROP TABLE report; DROP TABLE total; ", 5: "DROP TABLE total; "}
 
-func testOlderSchema(t *testing.T, open, read func(context.Context) (Store, error), older func(Store) error) {
+func testOlderSchema(t *testing.T, version int, open, read func(context.Context) (Store, error), older func(Store) error) {
 	t.Helper()
 	s, was := begin(t, open)
 	w := Write{ID: 1, Record: &Record{Name: "a"}, Units: []byte("u"), Segments: []Segment{{End: 1, Sum: 2}}}
@@ -514,8 +514,17 @@ func testOlderSchema(t *testing.T, open, read func(context.Context) (Store, erro
 	if err = errors.Join(err, older(s), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(t.Context()); !errors.Is(err, ErrSchema) {
-		t.Errorf("who only reads opens an older version: %v", err)
+	if s, err := read(t.Context()); version < readable && !errors.Is(err, ErrSchema) {
+		t.Errorf("who only reads opens version %d: %v", version, err)
+	} else if version >= readable {
+		if err != nil {
+			t.Fatalf("version %d cannot be read: %v", version, err)
+		}
+		_, err = s.Begin(t.Context(), "reader")
+		got, errLoad := s.Load(t.Context(), 1)
+		if err = errors.Join(err, errLoad, s.Close()); err != nil || len(got.Segments) != 1 {
+			t.Errorf("version %d is read as %+v, %v", version, got, err)
+		}
 	}
 	s, now := begin(t, open)
 	w = Write{ID: 1, Events: []Events{{0, []byte("e")}}, Reports: []Hidden{{1, 2, []byte("r")}}}
