@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/play"
@@ -27,24 +28,28 @@ func (e *Engine) Model(ctx context.Context, name string) (*feature.Model, error)
 }
 
 func (x *served) model(ctx context.Context, e *Engine) (*feature.Model, error) {
-	if x.decl.Contextual == nil {
+	x.mu.Lock()
+	decl, of, coins := x.decl, x.board.queues[0], x.rec.Coins
+	var theta []float64
+	if decl.Contextual != nil {
+		theta = slices.Clone(x.estimate())
+	}
+	x.mu.Unlock()
+	if decl.Contextual == nil {
 		return nil, errArms
 	}
-	x.mu.Lock()
-	of, theta := x.board.queues[0], x.estimate()
-	x.mu.Unlock()
 	if theta == nil && of.Released > 0 { // it is not played here
 		var err error
-		if theta, err = x.learnt(e.lines(ctx, x, 0)); err != nil {
+		if theta, err = learnt(&decl, coins, e.lines(ctx, x, 0)); err != nil {
 			return nil, err
 		}
 	}
-	return modelOf(&x.decl, of.Released, of.Releases, of.Noise, theta)
+	return modelOf(&decl, of.Released, of.Releases, of.Noise, theta)
 }
 
-// learnt plays the lines of the transcript again.
-func (x *served) learnt(lines iter.Seq2[[]byte, error]) ([]float64, error) {
-	cfg, _, err := configOf(&x.decl, coinsOf(x.rec.Coins))
+// learnt plays the lines of a transcript again.
+func learnt(decl *Experiment, coins [16]byte, lines iter.Seq2[[]byte, error]) ([]float64, error) {
+	cfg, _, err := configOf(decl, coinsOf(coins))
 	if err != nil {
 		return nil, err
 	}
