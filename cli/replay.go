@@ -27,6 +27,7 @@ type replayCommand struct {
 	Source  string `arg:"" name:"FILE" help:"${replaySource}"`
 	Tip     string `help:"${replayTip}" placeholder:"HASH"`
 	KeyFile string `env:"SOTTO_KEY_FILE" help:"${askKeyFile}" placeholder:"FILE" type:"path"`
+	Assign  string `help:"${replayAssign}" placeholder:"CELL: ARM, …"`
 	Model   bool   `help:"${replayModel}" xor:"form"`
 	JSON    bool   `help:"As JSON, for programs." xor:"form"`
 }
@@ -41,12 +42,15 @@ var replayTexts = kong.Vars{
 		"from some line on holds, but has another.",
 	"replayModel": "Of an experiment with contexts, what it has learnt, with its map, as JSON: the same that its " +
 		"address …/model gives.",
+	"replayAssign": "Of an experiment by cells, what another assignment of arms to them would have brought, from what " +
+		"was released: such as 'phone: onepage, else: classic'.",
 	"replay": `The lines' chain must hold, their times must not go back, each batch must be the one that the declared
 policy plays after the releases before it, each release one that the curator makes for it, what they cost within the declared budget, and
 the end the policy's where it says so. Of a release its sums are believed. Nothing is written.
 
 Examples:
   sotto replay shop.jsonl
+  sotto replay shop.jsonl --assign 'phone: onepage, else: classic'
   curl -s -H "X-API-Key: $KEY" localhost:8080/v1/experiments/shop/transcript | sotto replay -
   sotto replay front-page.jsonl --model
   sotto replay http://localhost:8080/v1/experiments/shop/transcript --key-file read.key --json`,
@@ -79,6 +83,11 @@ func (c *replayCommand) Run(ctx context.Context, s streams) error {
 	out, err := replayedOf(r)
 	if err != nil {
 		return err
+	}
+	if c.Assign != "" {
+		if out.Assigned, err = assignedOf(r, c.Assign); err != nil {
+			return err
+		}
 	}
 	if c.JSON {
 		return printJSON(s, out)
@@ -161,6 +170,8 @@ type replayedJSON struct {
 	Guards  *serve.Guards   `json:"guards,omitempty"`
 	// Cells are what was released by cell, likewise.
 	Cells *serve.ByCell `json:"cells,omitempty"`
+	// Assigned is what another assignment of arms to cells would have brought, if it was asked for.
+	Assigned *assignedJSON `json:"assigned,omitempty"`
 	// Contexts is null where there are arms.
 	Contexts *replayedContexts `json:"contexts,omitempty"`
 }
@@ -330,6 +341,9 @@ func printReplayed(out io.Writer, r replayedJSON) error {
 		if err := printMeasures(out, r.Cells.By, &r.Cells.Measures); err != nil {
 			return err
 		}
+	}
+	if err := printAssigned(out, r.Assigned, r.Verdict != nil && r.Verdict.ConstantRates); err != nil {
+		return err
 	}
 	if err := printMeasures(out, "metric", r.Metrics); err != nil {
 		return err

@@ -322,6 +322,52 @@ func TestReplayPrintsMetrics(t *testing.T) {
 	}
 }
 
+// Cells are printed with their verdicts, and another assignment with what it is worth.
+func TestReplayPrintsCells(t *testing.T) {
+	x, err := decl.Parse("shop.yaml", []byte("name: shop\narms: [red, blue]\npolicy: split\nbudget: {epsilon: 1}\n"+
+		"unit: {of: visit}\nwindow: 1m\nby: {device: [phone]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &serve.Replayed{Experiment: *x, Keep: -1, Answer: -1}
+	r.Arms = []serve.ArmInfo{{Released: 4000, Releases: 2, Noises: 4, Sum: 2000}, {Released: 4000, Releases: 2, Noises: 4,
+		Sum: 2000}}
+	for c, name := range x.Cells() {
+		r.Cells = append(r.Cells, serve.CellInfo{Name: name, Arms: []serve.ArmInfo{
+			{Released: 2000, Releases: 2, Noises: 2, Sum: 400 + 1200*float64(c)},
+			{Released: 2000, Releases: 2, Noises: 2, Sum: 1600 - 1200*float64(c)}}})
+	}
+	of, err := replayedOf(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of.Assigned, err = assignedOf(r, "phone: blue, else: red"); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := printReplayed(&out, of); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"device arm decisions private mean", "against phone", "phone blue 2000 0.8",
+		"phone: blue is better than red", "other: red is better than blue",
+		"other: red, phone: blue would have brought a decision 0.8, in", "less red for everybody:"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, out.String())
+		}
+	}
+	for _, c := range [][2]string{{"phone", "must be cell: arm"}, {"phone: red, phone: blue", "twice"},
+		{"phone: red", `no arm for "other"`}, {"phone: red, else: pink", "which is no arm"}, {"tv: red, else: red", `names "tv"`}} {
+		if _, err := assignedOf(r, c[0]); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%s: %v", c[0], err)
+		}
+	}
+	r.Experiment.By = decl.By{}
+	if _, err := assignedOf(r, "phone: red"); err == nil || !strings.Contains(err.Error(), "does not declare by") {
+		t.Errorf("%v", err)
+	}
+}
+
 const liveContextsYAML = `
 name: front
 contextual:

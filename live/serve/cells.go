@@ -177,3 +177,13 @@ func celledSays(decl *Experiment, cells int) string {
 	}
 	return text
 }
+
+// Assign values an assignment of arms to the cells of an experiment: see interval.Table.Assign.
+func (r *Replayed) Assign(arms []int) (interval.Assigned, error) {
+	table, cells := r.Experiment.Table(), make([][]interval.NamedArm, len(r.Cells))
+	table.Cells = len(r.Cells)
+	for c := range r.Cells {
+		cells[c] = namedArms(&r.Experiment, r.Cells[c].Arms)
+	}
+	return table.Assign(cells, arms)
+}
