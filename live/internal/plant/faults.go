@@ -88,14 +88,32 @@ func Faults() []Fault {
 	}, {
 		// After a stop a batch's decisions stay in their queue, and are in the rest too.
 		Name: "a batch in the rest", File: "play/close.go",
-		Was: `n, sums := q.take(k, l.missing)`,
+		Was: `n, sums := q.take(r.segments, l.missing)`,
 		Is: `was := q.clone()
-	n, sums := q.take(k, l.missing)
+	n, sums := q.take(r.segments, l.missing)
 	if PLANTED && l.ending && was.Asked > 0 {
 		*q = was
 		q.Asked = 0
 	}`,
 		Needs: "arms; a stop while a batch that has all its decisions waits for windows, and others wait too",
+	}, {
+		// Whether a cell is released for itself follows from how many of its decisions were reported.
+		Name: "a cell counted by reports", File: "play/cells.go",
+		Was: `if l.rows != nil {
+			n = all
+		}`,
+		Is: `if l.rows != nil {
+			n = all
+		}
+		for c := range n {
+			if PLANTED {
+				n[c] = 0
+				for _, s := range l.s.Arms[r.arm].Segments[:r.segments] {
+					n[c] += s.Cells[c].common(s.Came)
+				}
+			}
+		}`,
+		Needs: "arms and cells, of which one has its least of decisions in a row, and not of reports",
 	}, {
 		// The rest has the noise of a curator that was made for it.
 		Name: "noise of the rest drawn again", File: "play/rest.go",
