@@ -180,7 +180,6 @@ func TestTotalBesideCells(t *testing.T) {
 
 // A state has each decision in one cell.
 func TestCellsOfStates(t *testing.T) {
-	_, l := celledRun(t, nil)
 	cfg := celledConfig()
 	l, err := New(cfg)
 	if err != nil {
