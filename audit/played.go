@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/sotto-dp/sotto/noise"
@@ -98,26 +99,47 @@ type livePlay struct {
 	adversaries []string
 	policy      func() (policy.Policy, error)
 	// play plays a game to its end. Broken is the twin, where the play is at fault.
-	play func(g *lived, broken bool, src *noise.Fast) error
+	play func(g *lived, adversary int, broken bool, src *noise.Fast) error
 	// score is that of an adversary.
 	score func(g *lived, adversary int) float64
 }
 
-// ahead plays until a decision is released that the policy did not ask for.
-func ahead(g *lived) (arm int, err error) {
+// asks plays until the policy asks for one arm. The next decision is the target.
+func asks(g *lived) (policy.Play, error) {
 	for range 4 { // first batches of 2
 		if err := g.decide(len(g.decided) % 2); err != nil {
-			return 0, err
+			return policy.Play{}, err
 		}
 	}
 	if _, err := g.tick(); err != nil {
-		return 0, err
+		return policy.Play{}, err
 	}
 	out := g.Out()
 	if len(out) != 1 {
-		return 0, fmt.Errorf("audit: the batch is %v, must be of one arm", out)
+		return policy.Play{}, fmt.Errorf("audit: the batch is %v, must be of one arm", out)
 	}
-	arm, g.target = 1-out[0].Arm, len(g.decided)
+	g.target = len(g.decided)
+	return out[0], nil
+}
+
+// waiting plays until a batch with the target has all its decisions, and waits for their windows.
+func waiting(g *lived) (arm int, err error) {
+	out, err := asks(g)
+	for range out.Rounds {
+		if err == nil {
+			err = g.decide(out.Arm)
+		}
+	}
+	return out.Arm, err
+}
+
+// ahead plays until a decision is released that the policy did not ask for.
+func ahead(g *lived) (arm int, err error) {
+	out, err := asks(g)
+	if err != nil {
+		return 0, err
+	}
+	arm = 1 - out.Arm
 	for range 8 {
 		if err := g.decide(arm); err != nil {
 			return 0, err
@@ -144,7 +166,7 @@ func livePlays() []livePlay {
 		name: "play, what is ahead", twin: "drawn again when the policy asks",
 		adversaries: []string{"all that is released of the arm, until the policy is given it"},
 		policy:      klucb, score: all,
-		play: func(g *lived, broken bool, src *noise.Fast) error {
+		play: func(g *lived, _ int, broken bool, src *noise.Fast) error {
 			arm, err := ahead(g)
 			for i := 0; err == nil && i < 200 && !g.asked; i++ {
 				if err = g.decide(g.Arm()); err == nil {
@@ -157,23 +179,29 @@ func livePlays() []livePlay {
 			return err
 		},
 	}, {
-		name: "play, the last release", twin: "what was ahead is in it too", fault: Twice,
-		adversaries: []string{"all that is released of the arm, to the end"},
-		policy:      klucb, score: all,
-		play: func(g *lived, _ bool, _ *noise.Fast) error {
-			arm, err := ahead(g)
+		name: "play, the last release", twin: "what was released is in it too", fault: Twice,
+		adversaries: []string{"all of an arm that was released ahead", "all of an arm whose batch waits when " +
+			"decisions end"},
+		policy: klucb, score: all,
+		play: func(g *lived, adversary int, _ bool, _ *noise.Fast) error {
+			until := ahead
+			if adversary == 1 {
+				until = waiting
+			}
+			arm, err := until(g)
 			if err == nil {
-				err = g.decide(arm)
+				err = g.decide(arm) // which is left
 			}
 			if err != nil {
 				return err
 			}
 			g.Finish()
-			in, err := g.tick()
-			if err == nil && len(in.Rest) == 0 {
-				err = fmt.Errorf("audit: the last line is %+v, must have the rest", in)
+			for range 4 {
+				if in, err := g.tick(); err != nil || len(in.Rest) > 0 {
+					return err
+				}
 			}
-			return err
+			return errors.New("audit: what is left is not released")
 		},
 	}, {
 		name: "play, joint batches", twin: Shared.String(), fault: Shared,
@@ -181,7 +209,7 @@ func livePlays() []livePlay {
 		policy: func() (policy.Policy, error) {
 			return policy.NewSplit([]float64{0.5, 0.5}, privacy.Pure{Epsilon: 1}, 0, 0)
 		},
-		play: func(g *lived, _ bool, _ *noise.Fast) error {
+		play: func(g *lived, _ int, _ bool, _ *noise.Fast) error {
 			for len(g.sums[0]) == 0 {
 				if err := g.decide(len(g.decided) % 2); err != nil {
 					return err
@@ -202,7 +230,7 @@ func livePlays() []livePlay {
 }
 
 // game is one game: what is released, and what the ledger says that it costs.
-func (x livePlay) game(reward float64, broken bool, src *noise.Fast) (*lived, error) {
+func (x livePlay) game(reward float64, adversary int, broken bool, src *noise.Fast) (*lived, error) {
 	p, err := x.policy()
 	if err != nil {
 		return nil, err
@@ -218,7 +246,7 @@ func (x livePlay) game(reward float64, broken bool, src *noise.Fast) (*lived, er
 	if g.Live, err = play.New(cfg); err != nil {
 		return nil, err
 	}
-	return g, x.play(g, broken, src)
+	return g, x.play(g, adversary, broken, src)
 }
 
 // selfPlays are live plays by what they release.
@@ -226,7 +254,7 @@ func selfPlays() ([]selfItem, error) {
 	var all []selfItem
 	for _, x := range livePlays() {
 		src := noise.NewFast(1, 2)
-		g, err := x.game(1, false, &src)
+		g, err := x.game(1, 0, false, &src)
 		if err != nil {
 			return nil, err
 		}
@@ -240,7 +268,7 @@ func selfPlays() ([]selfItem, error) {
 							if in {
 								reward = 1
 							}
-							g, err := x.game(reward, broken, src)
+							g, err := x.game(reward, adversary, broken, src)
 							if err == nil {
 								out[0] = coarse(x.score(g, adversary))
 							}

@@ -36,7 +36,7 @@ func TestSelfAudit(t *testing.T) {
 		"cap on a year, a window begins with an experiment, and not with its release",
 		"randomizer, shared by goroutines", "randomizer, shared by goroutines, noise repeated",
 		"play, what is ahead, drawn again when the policy asks",
-		"play, the last release, what was ahead is in it too",
+		"play, the last release, what was released is in it too",
 		"play, joint batches", "play, joint batches, noise shared across arms",
 		"adap-klucb", "adap-klucb, plays only", "adap-klucb, noise shared across arms",
 		"adap-klucb, rewards counted in two releases",
