@@ -278,7 +278,7 @@ func (w *world) start() *process {
 	if w.kind != "local" { // whose noise is the people's own
 		cfg.Curator = w.draws.curator
 	}
-	if w.kind == "capped" && (len(w.peers) == 1 || w.IntN(3) > 0) { // else it goes by the cap of the last start
+	if w.kind == "capped" && (len(w.names) == 0 || w.IntN(3) > 0) { // else it goes by the cap of the last start
 		cfg.PersonCap = &aDay
 	}
 	if !w.slept {
