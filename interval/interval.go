@@ -182,6 +182,23 @@ func (s Sums) noises() int {
 	return max(n, s.Noises)
 }
 
+// Variance is that of all the noise in the sum, 0 if it is of a law that no interval is known of.
+func (s Sums) Variance() float64 {
+	noise := s.Noise
+	if m, ok := noise.(privacy.Aggregated); ok {
+		noise = whole(m)
+	}
+	d, _ := privacy.DrawsOf(noise)
+	each := float64(d.Scale * d.Scale)
+	switch {
+	case !d.Sum || !d.Once:
+		return 0
+	case d.Law == privacy.NoiseLaplace:
+		each *= 2
+	}
+	return float64(s.noises()) * each
+}
+
 // whole is one whole noise of sums that were gathered, m itself if nothing is known of it.
 func whole(m privacy.Aggregated) privacy.Mechanism {
 	scale := float64(m.Num) / float64(m.Den)

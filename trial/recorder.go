@@ -84,15 +84,7 @@ func (r *recorder) means(lo, hi float64) []Mean {
 // MeanOf is the private mean of what was released with Laplace or normal noise, in units of rewards
 // from lo to hi.
 func MeanOf(s interval.Sums, lo, hi float64) Mean {
-	variance := 0.0
-	switch d, _ := privacy.DrawsOf(s.Noise); {
-	case !d.Sum || !d.Once:
-	case d.Law == privacy.NoiseLaplace:
-		variance = float64(2 * d.Scale * d.Scale)
-	default:
-		variance = float64(d.Scale * d.Scale)
-	}
-	return meanOf(s, float64(max(s.Releases, s.Noises))*variance, lo, hi)
+	return meanOf(s, s.Variance(), lo, hi)
 }
 
 func meanOf(s interval.Sums, variance, lo, hi float64) Mean {

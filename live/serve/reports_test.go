@@ -264,7 +264,11 @@ func TestHiddenIntervals(t *testing.T) {
 		if err != nil || lo > 0.25 || hi < 0.25 {
 			t.Errorf("the interval is %v to %v, %v", lo, hi, err)
 		}
+		variance := s.Variance()
 		s.Noise, s.Noises = x.noise, x.noises
+		if v := s.Variance(); v != variance || !(v > 0) {
+			t.Errorf("%+v: the noise has variance %v, must have %v", x.arm, variance, v)
+		}
 		if l, h, err := s.Interval(0.05); err != nil || l != lo || h != hi {
 			t.Errorf("%+v: %v to %v, must be %v to %v of %d noises, %v", x.arm, lo, hi, l, h, x.noises, err)
 		}
