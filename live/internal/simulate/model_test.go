@@ -643,7 +643,8 @@ func (w *world) answered(b *book, k key, h *held, over bool, at, deadline int64,
 			return broken(inTime, "%s: a reward %d ms after its deadline is accepted", name, at-deadline)
 		}
 	case serve.Late:
-		if h.late = true; plain && w.clock(by) < deadline && b.exact { // it may have been on its way
+		// it may have been on its way, or be void, and its number another's that was released
+		if h.late = true; plain && w.clock(by) < deadline && b.exact && b.durable(k) {
 			return broken(inTime, "%s: a reward %d ms before its deadline is late", name, deadline-w.clock(by))
 		}
 	case serve.Void:
