@@ -257,6 +257,29 @@ func TestGuardPausesTheExperiment(t *testing.T) {
 	}
 }
 
+// Where each arm is past a guard, none leads: a stop that keeps the leader gives the fallback, and says so.
+func TestGuardLeavesNoLeader(t *testing.T) {
+	c := newClock()
+	g := &guardTraffic{c: c, e: open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})}
+	begin(t, g.e, strings.Replace(guardedSplit, "above: 0.05", "above: 0.9", 1)+"fallback: green\n")
+	g.until(t, func(i Info) bool {
+		if i.State == Paused {
+			if err := g.e.Resume(t.Context(), "shop"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return !slices.ContainsFunc(i.Guards().Each[1].Arms, func(a GuardedState) bool { return !a.Past() })
+	})
+	end := stopped(t, g.e, c, "shop", "leader")
+	r, err := Replay(strings.NewReader(published(t, g.e)), catalog.Catalog{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end.Leader || end.Keep != 2 || r.Leader {
+		t.Errorf("it keeps %d, leading: %v, %v, %+v", end.Keep, end.Leader, r.Leader, end.Guards())
+	}
+}
+
 // What a guard says of an arm is not said by who changes terms.
 func TestGuardsAreNotGiven(t *testing.T) {
 	e := open(t, Config{Store: store.NewMemory().Open, Clock: newClock().Now})

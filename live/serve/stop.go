@@ -151,15 +151,15 @@ func (x *served) stopOnTick(at int64) error {
 	return x.end(at)
 }
 
-// winner is the arm that is kept; −1 where there are none.
-func (x *served) winner() int {
+// winner is the arm that is kept, −1 where there are none, and whether it is for its mean.
+func (x *served) winner() (arm int, leads bool) {
 	if !x.rec.Stop.Leader {
-		return x.rec.Stop.Keep
+		return x.rec.Stop.Keep, false
 	}
 	if best := leader(x.board.queues, func(a int) bool { return x.leaves(a) || x.board.watch.harms(a) }); best >= 0 {
-		return best
+		return best, true
 	}
-	return x.instead()
+	return x.instead(), false
 }
 
 // leader is the arm with the highest private mean of those that can be kept, −1 if nothing was released of any.
@@ -198,8 +198,8 @@ func (x *served) end(now int64) error {
 			}
 		}
 	}
-	s, keep, gone := x.rec.Stop, x.winner(), x.left() // the last of one that failed at most
-	leads := s.Leader && keep >= 0 && x.board.queues[keep].Released > 0
+	s, gone := x.rec.Stop, x.left() // of one that failed at most
+	keep, leads := x.winner()
 	if learnt := s.Policy && x.board.queues[0].Released > 0; (s.Leader || s.Policy) && !leads && !learnt {
 		s = &stopping{Why: s.Why, Keep: keep}
 		x.rec.Stop = s
