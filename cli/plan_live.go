@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -242,6 +243,9 @@ func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 				name)
 		}
 	}
+	if err := printSafety(out, q); err != nil {
+		return err
+	}
 	return notesOfForecast(out, q, f)
 }
 
@@ -257,6 +261,76 @@ func printCells(out io.Writer, l decl.Experiment) error {
 	}
 	_, err = fmt.Fprintf(out, "\nBy %s: a total is the sum of up to %d cells, with up to %s times the noise of one release%s. "+
 		"A cell is released for itself with %d decisions or more.\n", l.By.Key, of.Count, times, batches, of.Least)
+	return err
+}
+
+// printSafety says how many decisions guards need, and what a ramp waits for. It simulates nothing: sums are as they
+// are expected.
+func printSafety(out io.Writer, q plan.Request) error {
+	l := &q.Live
+	if len(l.Guard) == 0 && len(l.Ramp) == 0 {
+		return nil
+	}
+	share, most := 1/float64(len(l.Arms)), 0
+	for _, s := range l.Shares {
+		share = min(share, s)
+	}
+	never := false
+	w := report.NewColumns(out)
+	if len(l.Guard) > 0 {
+		fmt.Fprintf(w, "\nguard\tmean\treleased decisions of an arm\tthen it\n")
+	}
+	for _, g := range l.Guard {
+		m, lo, hi := l.Of(g)
+		keeps := (lo + g.Bound) / 2
+		if g.Side == decl.Above {
+			keeps = (hi + g.Bound) / 2
+		}
+		means := []float64{keeps}
+		if m < 0 && q.Means != nil {
+			means = slices.Compact(slices.Sorted(slices.Values(q.Means)))
+		}
+		for _, mean := range means {
+			n, err := l.GuardNeeds(g, mean, share)
+			if err != nil {
+				return err
+			}
+			then, needs := "keeps the bound", words.Whole(n)
+			if (mean < g.Bound) != (g.Side == decl.Below) {
+				then = "is paused"
+			} else if most = max(most, n); n == 0 {
+				never = true
+			}
+			if n == 0 {
+				needs = "–"
+			}
+			fmt.Fprintf(w, "%s %s %v\t%.4g\t%s\t%s\n", g.Metric, g.Side, g.Bound, mean, needs, then)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(l.Ramp) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	had, spent := 0.0, time.Duration(0) // decisions of an arm
+	for i, s := range l.Ramp[:len(l.Ramp)-1] {
+		rate := q.Traffic * s.Share * share
+		last, needs := s.For, time.Duration(0)
+		if left := float64(most) - had; left > 0 {
+			needs = time.Duration(left/rate*float64(24*time.Hour)) + l.Window
+		}
+		last = max(last, needs)
+		had, spent = had+rate*last.Hours()/24, spent+last
+		if never {
+			_, err := fmt.Fprintf(out, "The ramp stays at %v: an arm of these means is never surely within a guard.\n", s.Share)
+			return err
+		}
+		fmt.Fprintf(out, "ramp: %v of units for %s, at least %s, then %v\n", s.Share, span(last), span(s.For), l.Ramp[i+1].Share)
+	}
+	_, err := fmt.Fprintf(out, "ramp: %v of units after %s. A step waits until each arm surely keeps each guard; arms that get "+
+		"less than %.3g of the decisions take longer.\n", l.Ramp[len(l.Ramp)-1].Share, span(spent), share)
 	return err
 }
 

@@ -325,6 +325,7 @@ func (l *Experiment) checkContextual() error {
 		{"grid", l.Grid != 0, "their rewards are not split"},
 		{"helper", l.Helper != Helper{}, "their rewards are not split"},
 		{"cohort", l.Cohort != Cohort{}, "an event is alone"},
+		{"ramp", l.Ramp != nil, "all events are in it"},
 		{"guard", l.Guard != nil, "there are no arms to pause"},
 	} {
 		if key.given {

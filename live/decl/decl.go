@@ -99,6 +99,7 @@ type Experiment struct {
 	Metrics []Metric
 	Ratios  []Ratio // of two of these numbers, which cost nothing more
 	Guard   []Guard // bounds of them, or of the reward
+	Ramp    []Step  // the shares that it goes through; Share is where it stands, the first if it is 0
 	// Missing says what a decision counts whose reward does not come, MissingDefault if it is
 	// empty, and Reports what reporters promise, ReportsSome if it is empty.
 	Missing, Reports string
@@ -443,7 +444,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 
 // ofArms are keys that contextual experiments do not have.
 var ofArms = []string{"arms", "sticky", "metrics", "ratios", "missing", "reports", "fallback", "share", "only", "by",
-	"cell_minimum", "layer", "webhook", "trust", "report_after", "grid", "helper", "cohort", "guard"}
+	"cell_minimum", "layer", "webhook", "trust", "report_after", "grid", "helper", "cohort", "guard", "ramp"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.
 func (r Reader) Schema() ([]byte, error) {
@@ -659,6 +660,9 @@ func (l *Experiment) Check() error {
 		return err
 	}
 	if err := l.checkAudience(); err != nil {
+		return err
+	}
+	if err := l.checkRamp(); err != nil {
 		return err
 	}
 	if err := l.checkWebhook(); err != nil {

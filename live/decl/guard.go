@@ -3,14 +3,18 @@ package decl
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/interval"
+	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// What lets a team leave an experiment alone: bounds that its arms must keep.
+// What lets a team leave an experiment alone: bounds that its arms must keep, and a share of traffic that
+// grows while they do.
 
 // A Guard is a bound that the mean of a metric must keep, of each arm.
 type Guard struct {
@@ -30,10 +34,18 @@ const (
 	RewardMetric = "reward"
 )
 
+// A Step of a ramp: a share of units, as Experiment.Share, and how long it is kept at least. The last one has
+// no end.
+type Step struct {
+	Share float64
+	For   time.Duration
+}
+
 const (
 	// maxGuarded bounds guards times arms: each is an interval of its own.
 	maxGuarded   = 1000
 	maxGuardRisk = 0.5
+	maxSteps     = 100
 )
 
 func guardKeys() []keyed.Key[Guard] {
@@ -62,12 +74,25 @@ func guardKeys() []keyed.Key[Guard] {
 	}
 }
 
-// safetyKeys are the keys of guards.
+func stepKeys() []keyed.Key[Step] {
+	return []keyed.Key[Step]{
+		keyed.Always("share", keyed.Real(keyed.Object{"exclusiveMinimum": 0, "maximum": 1}),
+			func(s *Step) *float64 { return &s.Share }, "of units that are in it").Must(),
+		keyed.Of("for", lasting(), func(s *Step) *time.Duration { return &s.For },
+			"how long it is kept at least, such as 24h; the last step is kept"),
+	}
+}
+
+// safetyKeys are the keys of guards and of a ramp.
 func safetyKeys() []keyed.Key[Experiment] {
 	return []keyed.Key[Experiment]{
 		keyed.Of("guard", keyed.Many(keyed.Mapped(guardKeys), keyed.Object{"minItems": 1}),
 			func(l *Experiment) *[]Guard { return &l.Guard },
 			"bounds of metrics: an arm that is surely past one is paused"),
+		keyed.Of("ramp", keyed.Many(keyed.Mapped(stepKeys), keyed.Object{"minItems": 1, "maxItems": maxSteps}),
+			func(l *Experiment) *[]Step { return &l.Ramp },
+			"the shares of units that are in it, one after the other: a step follows when its time is over and each "+
+				"arm surely keeps each guard; share then says where it stands"),
 	}
 }
 
@@ -88,6 +113,27 @@ func (l *Experiment) Of(g Guard) (metric int, lo, hi float64) {
 // theorem of interval.Sums.Side).
 func (l *Experiment) GuardRisk(g Guard) float64 {
 	return g.Risk / float64(len(l.Guard)*len(l.Arms))
+}
+
+// InShare is the share of units that are in it now: Share, or where a ramp begins. 0 is all.
+func (l *Experiment) InShare() float64 {
+	if l.Share == 0 && len(l.Ramp) > 0 {
+		return l.Ramp[0].Share
+	}
+	return l.Share
+}
+
+// Stands is the step at which the ramp stands, −1 if there is none.
+func (l *Experiment) Stands() int {
+	return slices.IndexFunc(l.Ramp, func(s Step) bool { return s.Share == l.InShare() })
+}
+
+// Keeps says on which side of a guard's bound an arm is that surely keeps it, as interval.Sums.Side.
+func (g Guard) Keeps() int {
+	if g.Side == Below {
+		return -1
+	}
+	return 1
 }
 
 // checkGuard says what is wrong with the guards.
@@ -126,4 +172,79 @@ func (l *Experiment) checkGuard() error {
 		}
 	}
 	return nil
+}
+
+// checkRamp says what is wrong with the ramp.
+func (l *Experiment) checkRamp() error {
+	for i, s := range l.Ramp {
+		at := fmt.Sprintf("ramp[%d]", i)
+		last := i == len(l.Ramp)-1
+		switch {
+		case !(s.Share > 0 && s.Share <= 1):
+			return l.fail(at+".share", "is %v, must be above 0 and at most 1", s.Share)
+		case i > 0 && s.Share <= l.Ramp[i-1].Share:
+			return l.fail(at+".share", "is %v, must be above that of the step before, %v: who is in stays in",
+				s.Share, l.Ramp[i-1].Share)
+		case last && s.For != 0:
+			return l.fail(at+".for", "is given, must be left out of the last step, which is kept: add a step, such as "+
+				"{share: 1}")
+		case !last && !(s.For >= MinWindow && s.For <= MaxWindow):
+			return l.fail(at+".for", "is %v, must be from %v to %v: 24h is usual", s.For, MinWindow, MaxWindow)
+		}
+	}
+	if len(l.Ramp) > 0 && l.Stands() < 0 {
+		return l.fail("share", "is %v, must be a share of the ramp, or not given: then it is that of the first step, "+
+			"%v", l.Share, l.Ramp[0].Share)
+	}
+	return nil
+}
+
+// mostNeeded is more decisions than anybody waits for.
+const mostNeeded = 1_000_000_000
+
+// GuardNeeds is about how many decisions of an arm, whose share of all is given, must be released until a guard is
+// sure of it, where the metric's mean is this one: on which side of the bound does not matter. It takes sums as they are
+// expected, and releases as the policy makes them, or that grow twofold. 0: more than anybody waits for, as at the bound.
+func (l *Experiment) GuardNeeds(g Guard, mean, share float64) (int, error) {
+	p, err := l.NewPolicy(ZeroCoins{})
+	if err != nil {
+		return 0, err
+	}
+	m, lo, hi := l.Of(g)
+	s := interval.Sums{Noise: p.Mechanism()}
+	if m >= 0 {
+		metrics, err := l.PlayMetrics()
+		if err != nil {
+			return 0, err
+		}
+		s.Noise = metrics[m].Mechanism
+	}
+	joint, _ := p.(play.Joint)
+	next := 1
+	if b := p.Next(privacy.Released{}); joint == nil && b != nil && len(b.Plays) > 0 {
+		next = b.Plays[0].Rounds
+	}
+	looked, made := 0, 0
+	for s.N = next; max(s.N, made) <= mostNeeded; s.Releases++ {
+		if joint != nil {
+			made = joint.JointEnd(made)
+			s.N = max(1, int(float64(made)*share))
+		} else if s.Releases > 0 {
+			s.N *= 2
+		}
+		if s.N < looked+looked/20 { // a look takes a while, and rows are many
+			continue
+		}
+		looked = s.N
+		at := s
+		at.Releases++
+		at.Sum = float64(s.N) * (mean - lo) / (hi - lo)
+		switch side, err := at.Side((g.Bound-lo)/(hi-lo), l.GuardRisk(g)); {
+		case err != nil:
+			return 0, err
+		case side != 0:
+			return s.N, nil
+		}
+	}
+	return 0, nil
 }

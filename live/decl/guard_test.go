@@ -51,6 +51,12 @@ func TestGuard(t *testing.T) {
 		{", risk: 0.02", "", "guard[0].risk", "0.01 is usual"},
 		{"metric: reward, above: 0.1", "metric: returns, below: 5", "guard[1]", "from the same side as guard[0]"},
 		{"[{name: returns,", "[{name: reward, budget: {epsilon: 0.1}}, {name: returns,", "guard[1].metric", "give that another name"},
+		{"guard:", "ramp: [{share: 0.5, for: 1h}, {share: 0.25}]\nguard:", "ramp[1].share", "above that of the step before, 0.5"},
+		{"guard:", "ramp: [{share: 0, for: 1h}, {share: 1}]\nguard:", "ramp[0].share", "above 0 and at most 1"},
+		{"guard:", "ramp: [{share: 0.5, for: 1h}, {share: 1.5}]\nguard:", "ramp[1].share", "above 0 and at most 1"},
+		{"guard:", "ramp: [{share: 0.5}, {share: 1}]\nguard:", "ramp[0].for", "24h is usual"},
+		{"guard:", "ramp: [{share: 0.5, for: 1h}]\nguard:", "ramp[0].for", "add a step"},
+		{"guard:", "share: 0.3\nramp: [{share: 0.5, for: 1h}, {share: 1}]\nguard:", "share", "the first step, 0.5"},
 		{"metrics:", "trust: local\n#", "guard", "it needs trust central"},
 	} {
 		l, err := Parse("shop.yaml", []byte(strings.Replace(guarded, c.old, c.new, 1)))

@@ -25,6 +25,8 @@ type Change struct {
 	// (Engine.Resume). They stand in transcripts, and nobody else may say them.
 	Guard  *Harm
 	Resume bool
+	// Share is a step of the ramp, which nobody else makes.
+	Share *float64
 }
 
 // changeJSON is a change in a record and in the transcript.
@@ -35,11 +37,12 @@ type changeJSON struct {
 	Off    []string        `json:"off,omitempty"`
 	Guard  *Harm           `json:"guard,omitempty"`
 	Resume bool            `json:"resume,omitempty"`
+	Share  *float64        `json:"share,omitempty"`
 }
 
 // MarshalJSON writes what changes, end as null where there is none any more.
 func (c Change) MarshalJSON() ([]byte, error) {
-	out := changeJSON{Floor: c.Floor, Off: c.Off, Guard: c.Guard, Resume: c.Resume}
+	out := changeJSON{Floor: c.Floor, Off: c.Off, Guard: c.Guard, Resume: c.Resume, Share: c.Share}
 	if c.End != nil {
 		end := c.End
 		if end.IsZero() {
@@ -59,7 +62,7 @@ func (c *Change) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*c = Change{Floor: in.Floor, Off: in.Off, Guard: in.Guard, Resume: in.Resume}
+	*c = Change{Floor: in.Floor, Off: in.Off, Guard: in.Guard, Resume: in.Resume, Share: in.Share}
 	if in.End != nil {
 		c.End = &time.Time{}
 		if err := json.Unmarshal(in.End, c.End); err != nil { // null leaves it as it is
@@ -86,6 +89,9 @@ func (c Change) in(x *Experiment) {
 	}
 	if c.Floor != nil {
 		x.Floor = *c.Floor
+	}
+	if c.Share != nil {
+		x.Share = *c.Share
 	}
 }
 
@@ -138,8 +144,8 @@ func (x *served) change(c Change, now int64) error {
 	default:
 		return fmt.Errorf("it is %s, must be draft, running or paused: %w", x.rec.State, ErrState)
 	}
-	if c.Guard != nil || c.Resume {
-		return fieldError("guard", "is of guards, and resume of who resumes, must not be given: %w", ErrState)
+	if c.Guard != nil || c.Resume || c.Share != nil {
+		return fieldError("guard", "is of guards, resume of who resumes, and share of a ramp: must not be given: %w", ErrState)
 	}
 	terms := x.decl
 	for _, before := range x.rec.Changes {
@@ -188,11 +194,18 @@ func (x *served) changing(now int64) (c *play.Commit, err error) {
 	if c, err = x.guards(now); c != nil || err != nil {
 		return c, err
 	}
-	if c, err = x.takeOff(now); c != nil || err != nil || len(x.rec.Changes) == 0 {
+	if c, err = x.takeOff(now); c != nil || err != nil {
 		return c, err
 	}
-	what := x.rec.Changes[0]
-	x.rec.Changes = x.rec.Changes[1:]
+	what, steps := x.rampUp(now / x.tick * x.tick)
+	switch {
+	case steps:
+	case len(x.rec.Changes) == 0:
+		return nil, nil
+	default:
+		what = x.rec.Changes[0]
+		x.rec.Changes = x.rec.Changes[1:]
+	}
 	x.todo |= theRecord
 	line, err := what.MarshalJSON()
 	if err != nil {

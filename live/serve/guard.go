@@ -40,6 +40,8 @@ type watch struct {
 	drops bool // the policy can go on without an arm
 	home  int  // the arm of who is not in the experiment
 	held  bool // the experiment is paused by a guard
+	arms  []decl.Arm
+	ramp
 }
 
 // A bound is a guard as arms are judged by it.
@@ -57,7 +59,7 @@ type bound struct {
 
 // newWatch is that of what was declared.
 func newWatch(x *Experiment) (w watch, err error) {
-	if len(x.Guard) == 0 {
+	if w.ramp = (ramp{steps: x.Ramp, at: x.Stands()}); len(x.Guard)+len(x.Ramp) == 0 {
 		return w, nil
 	}
 	metrics, err := x.PlayMetrics()
@@ -70,6 +72,7 @@ func newWatch(x *Experiment) (w watch, err error) {
 	}
 	_, w.drops = p.(play.Dropper)
 	w.home = max(0, slices.IndexFunc(x.Arms, func(a decl.Arm) bool { return a.Name == x.Fallback }))
+	w.arms = x.Arms
 	n := len(x.Arms)
 	for _, g := range x.Guard {
 		b := bound{Guard: g, each: x.GuardRisk(g), side: make([]int, n), past: make([]bool, n), said: make([]bool, n)}
@@ -102,12 +105,7 @@ func (b *bound) sums(arms []ArmInfo, metrics [][]float64, a int) interval.Sums {
 }
 
 // harmful is the side of the bound on which an arm must not be.
-func (b *bound) harmful() int {
-	if b.Side == decl.Below {
-		return 1
-	}
-	return -1
-}
+func (b *bound) harmful() int { return -b.Keeps() }
 
 // judge holds an arm, of which something was released, against the guards.
 func (b *board) judge(arm int) error {
@@ -186,24 +184,42 @@ func (b *board) pauses(j judged) {
 }
 
 // changed is what a line has changed of what guards do.
-func (b *board) changed(text json.RawMessage) error {
+func (b *board) changed(text json.RawMessage, at time.Time) error {
 	var c Change
-	if len(text) == 0 || len(b.watch.of) == 0 {
+	if len(text) == 0 || len(b.watch.of)+len(b.watch.steps) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
 		return err
 	}
-	if j, ok := b.harmed(); ok && c.Guard != nil && !j.remove {
+	if h := c.Guard; h != nil { // which it may know; another arm may be harmed by now
+		j := judged{arm: slices.IndexFunc(b.watch.arms, func(a decl.Arm) bool { return a.Name == h.Arm })}
+		for i, g := range b.watch.of {
+			if j.arm >= 0 && g.past[j.arm] && slices.Contains(h.Metrics, g.Metric) {
+				j.by = append(j.by, i)
+			}
+		}
 		b.pauses(j)
 	}
 	b.watch.held = b.watch.held && !c.Resume
+	if c.Share != nil {
+		b.watch.stepped(*c.Share, at.UnixMilli())
+	}
 	return nil
 }
 
 // due says whether a line of a play may follow those that the board has: what guards have to do comes first,
 // and they do nothing else. The rest may come before, since with it nothing is decided any more.
-func (b *board) due(arms []decl.Arm, e *entry) error {
+func (b *board) due(x *Experiment, began time.Time, e *entry) error {
+	arms := x.Arms
+	if c := e.change; c != nil && c.Share != nil {
+		if err := b.mayStep(x, began.UnixMilli(), e.at.UnixMilli()); err != nil {
+			return err
+		}
+		if next := b.watch.steps[b.watch.at+1].Share; *c.Share != next {
+			return fmt.Errorf("the ramp steps up to %v, must step to %v", *c.Share, next)
+		}
+	}
 	j, ok := b.harmed()
 	c := e.change
 	switch {
@@ -226,7 +242,7 @@ func (b *board) due(arms []decl.Arm, e *entry) error {
 
 // guarded holds the lines of a transcript against what its guards must have done, line by line.
 func (r *Replayed) guarded(x *Experiment, all []entry) (line int, err error) {
-	if len(x.Guard) == 0 {
+	if len(x.Guard)+len(x.Ramp) == 0 {
 		return 0, nil
 	}
 	b, err := newBoard(x)
@@ -235,7 +251,7 @@ func (r *Replayed) guarded(x *Experiment, all []entry) (line int, err error) {
 	}
 	for i, e := range all {
 		if e.line, err = readLine(e.text); err == nil && e.plays() {
-			if err = b.due(x.Arms, &e); err == nil {
+			if err = b.due(x, r.Started, &e); err == nil {
 				err = b.show(&e.line, e.at)
 			}
 		}

@@ -166,7 +166,7 @@ func (b *board) show(in *line, at time.Time) error {
 			}
 		}
 	}
-	return b.changed(in.Change)
+	return b.changed(in.Change, at)
 }
 
 // An amount is a sum that was released.

@@ -84,6 +84,7 @@ type Info struct {
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
 
 	watch           watch
+	began           int64      // when it was started
 	measured, cells *measuring // of its metrics, and of its cells; nil: they are measured anew
 	coins           coins
 }
@@ -508,7 +509,7 @@ func (x *served) info(now int64) Info {
 	out.Changes = slices.Clone(x.durable.coming)
 	out.First, out.NotBefore = x.first(now)
 	x.board.tell(&out, x.events.mapper)
-	out.watch = x.board.watch.clone()
+	out.watch, out.began = x.board.watch.clone(), x.began
 	out.coins = x.hours.before.plus(x.hours.coins)
 	return out
 }
@@ -543,7 +544,7 @@ const maxUnit = 4096
 // in says whether a unit is in the experiment's share and in its range of its layer. Where units
 // have no names, the share is drawn.
 func (x *served) in(unit string) bool {
-	if share := x.decl.Share; share > 0 && share < 1 {
+	if share := x.decl.InShare(); share > 0 && share < 1 {
 		at := x.coins.Float64
 		if unit != "" {
 			at = func() float64 { return point(x.shares, unit) }

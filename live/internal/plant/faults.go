@@ -518,8 +518,13 @@ func Faults() []Fault {
 	}, {
 		// An arm is paused that surely keeps its bound, and one that does harm goes on.
 		Name: "a guard at the wrong end", File: "live/serve/guard.go",
-		Was:   `if b.Side == decl.Below {`,
-		Is:    `if (b.Side == decl.Below) != PLANTED {`,
+		Was: `func (b *bound) harmful() int { return -b.Keeps() }`,
+		Is: `func (b *bound) harmful() int {
+	if PLANTED {
+		return b.Keeps()
+	}
+	return -b.Keeps()
+}`,
 		Needs: "a guard, and releases of an arm that is far from its bound",
 	}, {
 		// Each arm is judged by each guard at all of its risk.
@@ -554,5 +559,17 @@ func Faults() []Fault {
 		Was:   `if x.decl.Contextual != nil { // and is learnt`,
 		Is:    `if x.decl.Contextual != nil && !PLANTED { // and is learnt`,
 		Needs: "contexts, a stop now while a release waits for its tick; a replay",
+	}, {
+		// A ramp steps up though nobody knows whether an arm does harm.
+		Name: "a ramp that heeds no guard", File: "live/serve/ramp.go",
+		Was:   `if !q.Off && g.side[arm] != g.Keeps() {`,
+		Is:    `if !q.Off && g.side[arm] != g.Keeps() && !PLANTED {`,
+		Needs: "a ramp and a guard, and the time of a step",
+	}, {
+		// A step of a ramp takes half of its time.
+		Name: "a ramp before its time", File: "live/serve/ramp.go",
+		Was:   `r.steps[r.at].For.Milliseconds()`,
+		Is:    `r.steps[r.at].For.Milliseconds()/map[bool]int64{true: 2, false: 1}[PLANTED]`,
+		Needs: "a ramp, and guards that all arms surely keep",
 	}}
 }

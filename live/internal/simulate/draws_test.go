@@ -135,11 +135,14 @@ type shown struct {
 		Arm           int
 		Release, Held bool
 	}
-	Ahead   []struct{ Arm int } // released, and not of a batch yet
-	Rest    []struct{ Arm, Rounds, Gone int }
-	N       *int
-	Off     *int
-	Change  *struct{ Guard *struct{ Arm string } }
+	Ahead  []struct{ Arm int } // released, and not of a batch yet
+	Rest   []struct{ Arm, Rounds, Gone int }
+	N      *int
+	Off    *int
+	Change *struct {
+		Guard *struct{ Arm string }
+		Share *float64
+	}
 	Gone    int // decisions that were destroyed at the end
 	End     *string
 	Release *released

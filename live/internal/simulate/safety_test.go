@@ -3,6 +3,7 @@ package simulate
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/decl"
@@ -10,15 +11,18 @@ import (
 
 // A safety is what was released for the guards of an experiment, added up apart from the service.
 type safety struct {
-	sums [][]interval.Sums // by guard and arm
-	past [][]due
+	sums  [][]interval.Sums // by guard and arm
+	past  [][]due
+	in    [][]bool // it surely keeps the bound
+	step  int      // of the ramp, which began at since
+	since time.Time
 }
 
 // A due says whether an arm was past a guard, and whether something was done about that.
 type due int
 
 const (
-	keeps due = iota
+	noHarm due = iota
 	isPast
 	isDone
 )
@@ -40,6 +44,7 @@ func (s *safety) add(b *book, line *shown, arms []int) error {
 	for i, g := range b.x.Guard {
 		if len(s.sums) <= i {
 			s.sums, s.past = append(s.sums, make([]interval.Sums, len(b.x.Arms))), append(s.past, make([]due, len(b.x.Arms)))
+			s.in = append(s.in, make([]bool, len(b.x.Arms)))
 		}
 		m, lo, hi := b.x.Of(g)
 		for j, arm := range arms {
@@ -53,11 +58,13 @@ func (s *safety) add(b *book, line *shown, arms []int) error {
 			if err != nil {
 				return broken(guarded, "%s: %v", b.x.Name, err)
 			}
-			past := from > (g.Bound-lo)/(hi-lo)
+			at := (g.Bound - lo) / (hi - lo)
+			past, keeps := from > at, end < at
 			if g.Side == decl.Above {
-				past = end < (g.Bound-lo)/(hi-lo)
+				past, keeps = keeps, past
 			}
-			if past && s.past[i][arm] == keeps && !b.off[arm] {
+			s.in[i][arm] = keeps
+			if past && s.past[i][arm] == noHarm && !b.off[arm] {
 				s.past[i][arm] = isPast
 			}
 		}
@@ -67,6 +74,17 @@ func (s *safety) add(b *book, line *shown, arms []int) error {
 
 // follows holds a line against what is to be done. A pair of guard and arm is done with once.
 func (s *safety) follows(b *book, line *shown) error {
+	if len(b.lines) == 1 {
+		s.step = b.x.Stands()
+	}
+	if at, err := time.Parse(time.RFC3339, line.At); len(b.lines) == 1 || line.Change != nil && line.Change.Share != nil {
+		if err == nil && len(b.lines) > 1 {
+			err = s.stepsUp(b, *line.Change.Share, at)
+		}
+		if s.since = at; err != nil {
+			return err
+		}
+	}
 	if len(b.x.Guard) == 0 || line.Rest != nil || line.End != nil {
 		return nil
 	}
@@ -94,6 +112,25 @@ func (s *safety) follows(b *book, line *shown) error {
 	for i := range s.past {
 		if done >= 0 && s.past[i][done] == isPast {
 			s.past[i][done] = isDone
+		}
+	}
+	return nil
+}
+
+// stepsUp holds a step of a ramp against its time and against the guards.
+func (s *safety) stepsUp(b *book, to float64, at time.Time) error {
+	was := b.x.Ramp[s.step]
+	if s.since.Before(b.x.Start) {
+		s.since = b.x.Start
+	}
+	if s.step++; s.step == len(b.x.Ramp) || b.x.Ramp[s.step].Share != to || at.Sub(s.since) < was.For {
+		return broken(guarded, "%s steps up to %v after %v at %v", b.x.Name, to, at.Sub(s.since), was.Share)
+	}
+	for arm := range b.x.Arms {
+		for i := range b.x.Guard {
+			if !b.off[arm] && (s.in == nil || !s.in[i][arm]) {
+				return broken(guarded, "%s steps up to %v, and arm %d may be past guard %d", b.x.Name, to, arm, i)
+			}
 		}
 	}
 	return nil

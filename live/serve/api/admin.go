@@ -34,6 +34,7 @@ type infoJSON struct {
 	Metrics *serve.Measures `json:"metrics,omitempty"`
 	Guards  *serve.Guards   `json:"guards,omitempty"`
 	Cells   *serve.ByCell   `json:"cells,omitempty"`
+	Ramp    *serve.Ramp     `json:"ramp,omitempty"`
 	// SampleRatio is of decisions as they are now, and not of releases.
 	SampleRatio *serve.SampleRatio `json:"sample_ratio,omitempty"`
 	// FirstRelease is when the first release was; before, NotBefore is when it can be.
@@ -136,8 +137,8 @@ func infoOf(x serve.Info) (*infoJSON, error) {
 		Batches: x.Batches, Tick: x.Tick.String(), Changes: x.Changes,
 		Spent:  spentJSON{fmt.Sprint(x.Spent), x.Spent},
 		Budget: fmt.Sprint(x.Budget), Declaration: declared, Arms: []armJSON{},
-		Contextual: contextualOf(&x.Experiment, x.Contextual), Metrics: x.Measured(), Guards: x.Guards(), Cells: x.ByCell(),
-		SampleRatio: x.SampleRatio()}
+		Contextual: contextualOf(&x.Experiment, x.Contextual), Metrics: x.Measured(), Guards: x.Guards(), Ramp: x.Ramp(),
+		Cells: x.ByCell(), SampleRatio: x.SampleRatio()}
 	if first, ok := x.Experiment.FirstBatch(); ok && x.State == serve.Draft {
 		out.FirstBatch = &firstJSON{first.Param, first.Is, first.Proposed}
 	}

@@ -156,6 +156,7 @@ type fixedKeys struct {
 	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
 	Guard    json.RawMessage `json:"guard" fixed:"intervals share its risk from the start"`
 	Ratios   json.RawMessage `json:"ratios" fixed:"decisions count by them"`
+	Ramp     json.RawMessage `json:"ramp" fixed:"it goes up by releases and the clock alone: pause the experiment to stop it"`
 	Shares   json.RawMessage `json:"shares" fixed:"arms were drawn with them, and are compared by them"`
 	Effect   json.RawMessage `json:"effect" fixed:"the batches were planned for it"`
 	Rate     json.RawMessage `json:"rate" fixed:"the batches were planned from it"`

@@ -58,6 +58,7 @@ type Summary struct {
 	Guards  *serve.Guards   `json:"guards,omitempty"` // nil if none were declared
 	// Cells are what was released by the declared fact of the context; nil without.
 	Cells *serve.ByCell `json:"cells,omitempty"`
+	Ramp  *serve.Ramp   `json:"ramp,omitempty"` // nil if none was declared
 	// Contexts is what there is in the place of arms, where there are none.
 	Contexts *Contexts `json:"contexts,omitempty"`
 
@@ -166,7 +167,7 @@ func reportOf(x serve.Info) (*Summary, error) {
 		out.Kept = learnt
 	}
 	out.lo, out.hi = decl.Range()
-	out.Metrics, out.Guards, out.Cells = x.Measured(), x.Guards(), x.ByCell()
+	out.Metrics, out.Guards, out.Ramp, out.Cells = x.Measured(), x.Guards(), x.Ramp(), x.ByCell()
 	if !x.First.IsZero() {
 		out.First = &x.First
 	}
@@ -288,6 +289,9 @@ func (r *Summary) page(decl []byte) report.Page {
 		if e := r.Verdict.Earned; e.Told() {
 			out.Facts = append(out.Facts, report.Fact{Name: "earned", Value: e.Text()})
 		}
+	}
+	if r.Ramp != nil {
+		out.Facts = append(out.Facts, report.Fact{Name: "ramp", Value: r.Ramp.Says})
 	}
 	if r.First != nil {
 		out.Facts = append(out.Facts, report.Fact{Name: "first release",

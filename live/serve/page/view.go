@@ -59,6 +59,7 @@ type View struct {
 	Metrics           *serve.Measures    // nil where none were declared
 	Guards            *serve.Guards      // nil where none were declared
 	Cells             *serve.ByCell      // nil where there are none
+	Ramp              *serve.Ramp        // nil where none was declared
 	Ratio             *serve.SampleRatio // nil where there are contexts
 	Privacy           Privacy
 	Lines             int    // of the transcript
@@ -125,8 +126,8 @@ func viewOf(info serve.Info, r *Summary) *View {
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
 		Window: decl.Window, Changes: len(info.Changes), Released: r.Released, Batches: info.Batches,
 		Last: r.Last, Leader: r.Leader, Verdict: r.Verdict, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
-		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Guards: r.Guards, Cells: r.Cells, Ratio: info.SampleRatio(),
-		First:     info.First,
+		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Guards: r.Guards, Ramp: r.Ramp, Cells: r.Cells,
+		Ratio: info.SampleRatio(), First: info.First,
 		NotBefore: info.NotBefore, Lines: info.Lines, Tip: info.Tip}
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
