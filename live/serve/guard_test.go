@@ -380,3 +380,21 @@ func TestGuardsKeepTheirRisk(t *testing.T) {
 		t.Errorf("arms past their bounds, and one at them, are paused after %v, %v", first, err)
 	}
 }
+
+// A line that pauses an experiment for an arm is about that arm alone, also where it was known before.
+func TestGuardPausesForOneArm(t *testing.T) {
+	x := parse(t, guardedSplit)
+	b, err := newBoard(&x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.watch.of[0].past[0], b.watch.of[0].past[1] = true, true
+	first, _ := b.harmed()
+	b.pauses(first)
+	if err := b.changed([]byte(`{"guard":{"arm":"red","metrics":["returns"]}}`), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if next, ok := b.harmed(); !ok || next.arm != 1 || first.arm != 0 {
+		t.Errorf("after arm %d comes %+v, %v", first.arm, next, ok)
+	}
+}
