@@ -330,12 +330,12 @@ func TestReplayPrintsCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &serve.Replayed{Experiment: *x, Keep: -1, Answer: -1}
-	r.Arms = []serve.ArmInfo{{Released: 4000, Releases: 2, Noises: 4, Sum: 2000}, {Released: 4000, Releases: 2, Noises: 4,
+	r.Arms = []serve.ArmInfo{{Released: 4000, Releases: 4, Sum: 2000}, {Released: 4000, Releases: 4,
 		Sum: 2000}}
 	for c, name := range x.Cells() {
 		r.Cells = append(r.Cells, serve.CellInfo{Name: name, Arms: []serve.ArmInfo{
-			{Released: 2000, Releases: 2, Noises: 2, Sum: 400 + 1200*float64(c)},
-			{Released: 2000, Releases: 2, Noises: 2, Sum: 1600 - 1200*float64(c)}}})
+			{Released: 2000, Releases: 2, Sum: 400 + 1200*float64(c)},
+			{Released: 2000, Releases: 2, Sum: 1600 - 1200*float64(c)}}})
 	}
 	of, err := replayedOf(r)
 	if err != nil {

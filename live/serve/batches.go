@@ -21,8 +21,9 @@ type Batch struct {
 	// metric, or rule. Sums are what they were, with their noise, mapped to [0,1]; of a vector it is NaN.
 	Released []Booked
 	Sums     []float64
-	Rest     bool // it is what was left when decisions had ended, which the policy did not ask for
-	Off      int  // the arm that was taken off, else −1
+	Cells    []string // of each of these, nil where there are none
+	Rest     bool     // it is what was left when decisions had ended, which the policy did not ask for
+	Off      int      // the arm that was taken off, else −1
 	Change   *Change
 	Cohort   *CohortNote
 }
@@ -38,7 +39,6 @@ type Played struct {
 type Booked struct {
 	Metric    string // empty: of the rewards
 	Arm       int
-	Cell      string // empty where there are none
 	Slot      int
 	N         int // decisions that are in it
 	Mechanism privacy.Mechanism

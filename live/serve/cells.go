@@ -47,7 +47,7 @@ func (c *CellInfo) add(r amount) {
 		return
 	}
 	a := &c.Arms[r.Arm]
-	a.Released, a.Releases, a.Noises = a.Released+r.N, a.Releases+1, a.Noises+1
+	a.Released, a.Releases = a.Released+r.N, a.Releases+1
 	a.Sum, a.Noise = a.Sum+r.value, r.Mechanism
 }
 
@@ -56,21 +56,13 @@ func cellsOf(decl *Experiment, by [][]play.CellSums) []CellInfo {
 	out := newCells(decl)
 	for a := range by {
 		for c, s := range by[a] {
-			out[c].Arms[a] = ArmInfo{Released: s.N, Releases: s.Releases, Noises: s.Releases, Sum: s.Sum, Noise: s.Noise}
+			out[c].Arms[a] = ArmInfo{Released: s.N, Releases: s.Releases, Sum: s.Sum, Noise: s.Noise}
 			for m, x := range s.Metrics {
 				out[c].Metrics[m][a] = x
 			}
 		}
 	}
 	return out
-}
-
-// noisesIn is how many noises are in the total of an arm's cells.
-func noisesIn(cells []CellInfo, arm int) (n int) {
-	for _, c := range cells {
-		n += c.Arms[arm].Noises
-	}
-	return n
 }
 
 // A ByCell is what was released of each cell, as page, report, API, Prometheus and Replay show it.

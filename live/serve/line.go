@@ -131,7 +131,6 @@ func (b *board) show(in *line, at time.Time) error {
 	if len(released) > 0 && b.first == 0 {
 		b.first = at.UnixMilli()
 	}
-	last := -1
 	for _, r := range released {
 		if r.cell >= 0 {
 			b.cells[r.cell].add(r)
@@ -139,12 +138,7 @@ func (b *board) show(in *line, at time.Time) error {
 		switch further := r.further - 1; {
 		case further < 0:
 			q := &b.queues[r.Arm]
-			if q.Released += r.N; r.Arm != last { // else it is a cell of the same release
-				q.Releases++
-			}
-			if last = r.Arm; r.cell >= 0 {
-				q.Noises++
-			}
+			q.Released, q.Releases = q.Released+r.N, q.Releases+1
 			q.Sum, q.Noise = q.Sum+r.value, r.Mechanism
 		case len(b.metrics) > 0:
 			b.metrics[further][r.Arm] += r.value
@@ -224,11 +218,6 @@ func (b *board) released(in *line) (out []amount, err error) {
 		more, err = sumsOf(text, places, i+1)
 		out = append(out, more...)
 	}
-	for i := range out {
-		if out[i].cell >= 0 {
-			out[i].Cell = b.cells[out[i].cell].Name
-		}
-	}
 	return out, err
 }
 
@@ -297,7 +286,9 @@ func (b *board) batch(e *entry) (Batch, error) {
 		} else if e.N != nil {
 			r.value = math.NaN()
 		}
-		out.Sums = append(out.Sums, r.value)
+		if out.Sums = append(out.Sums, r.value); r.cell >= 0 {
+			out.Cells = append(out.Cells, b.cells[r.cell].Name)
+		}
 		out.Released = append(out.Released, r.Booked)
 	}
 	return out, nil

@@ -93,8 +93,7 @@ type Info struct {
 type ArmInfo struct {
 	Decisions int // that were issued
 	Released  int // of which rewards were released
-	Releases  int // in which they were
-	Noises    int // of cells, that are in the sum; else 0, and there is one a release
+	Releases  int // in which they were, each with a noise; of cells, each for itself
 	// Sum is the noisy sum of these, mapped to [0,1].
 	Sum   float64
 	Noise privacy.Mechanism // of each release, as it was charged; nil before the first
@@ -106,7 +105,7 @@ type ArmInfo struct {
 // reward: the sum has a reward that came before its decision was retracted, up to N in all, and N
 // has not.
 func (a ArmInfo) Sums() interval.Sums {
-	return interval.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise, Noises: a.Noises}
+	return interval.Sums{N: a.Released, Sum: a.Sum, Releases: a.Releases, Noise: a.Noise}
 }
 
 // VerdictOf is the answer of an experiment with arms: of what was released, and so post-processing of it.

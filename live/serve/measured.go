@@ -142,8 +142,7 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Me
 		one := Measure{Name: of.Name, Range: [2]float64{lo, hi}, Default: of.Default,
 			Budget: fmt.Sprint(decl.Metrics[m].Budget)}
 		released := func(a int) interval.Sums {
-			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[m][a], Noise: of.Mechanism,
-				Noises: arms[a].Noises}
+			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[m][a], Noise: of.Mechanism}
 		}
 		for a, arm := range arms {
 			to := MeasuredArm{Arm: decl.Arms[a].Name, Released: arm.Released, Interval: row.Mean(released(a))}
@@ -166,7 +165,7 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Me
 				return arms[a].Sums()
 			}
 			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[sum-1][a],
-				Noise: played[sum-1].Mechanism, Noises: arms[a].Noises}
+				Noise: played[sum-1].Mechanism}
 		}
 		one := Measure{Name: decl.Ratios[i].Name, Ratio: []string{decl.Ratios[i].Of, decl.Ratios[i].Per}}
 		one.Range[0], one.Range[1] = decl.RatioRange(decl.Ratios[i])

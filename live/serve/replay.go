@@ -222,7 +222,13 @@ func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote
 	r.Metrics, r.Cells = again.Metrics, cellsOf(decl, again.Cells)
 	for a := range decl.Arms {
 		arm := ArmInfo{Released: again.Released[a], Releases: again.Releases[a], Sum: again.Sums[a],
-			Off: again.Off[a], Noises: noisesIn(r.Cells, a)}
+			Off: again.Off[a]}
+		if again.Cells != nil {
+			arm.Releases = 0
+			for _, c := range again.Cells[a] {
+				arm.Releases += c.Releases
+			}
+		}
 		if arm.Releases > 0 {
 			arm.Noise = again.Noise
 		}

@@ -76,6 +76,9 @@ func (p prices) of(m privacy.Mechanism) price {
 func (p prices) entries(b serve.Batch, x *serve.Experiment) (out []LedgerEntry) {
 	for i, one := range b.Released {
 		out = append(out, p.entry(b, one, x))
+		if b.Cells != nil {
+			out[i].Arm += ", " + b.Cells[i]
+		}
 		if x.Contextual == nil {
 			out[i].Sum = sumOf(one, b.Sums[i], x)
 		}
@@ -110,9 +113,7 @@ func (p prices) entry(b serve.Batch, r serve.Booked, x *serve.Experiment) Ledger
 	}
 	arm := ""
 	if x.Contextual == nil {
-		if arm = x.Arms[r.Arm].Name; r.Cell != "" {
-			arm += ", " + r.Cell
-		}
+		arm = x.Arms[r.Arm].Name
 	}
 	return LedgerEntry{Line: b.Number, At: b.Closed.UTC(), Of: of, Arm: arm,
 		Slot: r.Slot, N: r.N,
