@@ -183,7 +183,7 @@ func (c *rewardCommand) Run(ctx context.Context, s streams) error {
 			"for lines of JSON; flags come before them", len(c.Report))
 	}
 	if lines && c.ID != "" {
-		return usagef("--id is given with lines of JSON, which have an id each: must be for one report")
+		return usagef("--id is %q, must be left out where reports are lines of JSON, which have an id each", c.ID)
 	}
 	if c.Wait < 0 {
 		return usagef("--wait is %v, must not be negative", c.Wait)

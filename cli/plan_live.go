@@ -314,15 +314,16 @@ func printSafety(out io.Writer, q plan.Request) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	had, spent := 0.0, time.Duration(0) // decisions of an arm
+	had, spent, late := 0.0, time.Duration(0), 0.0 // decisions of an arm
+	full := l.Ramp[len(l.Ramp)-1].Share
 	for i, s := range l.Ramp[:len(l.Ramp)-1] {
-		rate := q.Traffic * s.Share * share
+		rate := q.Traffic * s.Share / full * share
 		last, needs := s.For, time.Duration(0)
 		if left := float64(most) - had; left > 0 {
 			needs = time.Duration(left/rate*float64(24*time.Hour)) + l.Window
 		}
 		last = max(last, needs)
-		had, spent = had+rate*last.Hours()/24, spent+last
+		had, spent, late = had+rate*last.Hours()/24, spent+last, late+float64(float64(last)*(1-s.Share/full))
 		if never {
 			_, err := fmt.Fprintf(out, "The ramp stays at %v: an arm of these means is never surely within a guard.\n", s.Share)
 			return err
@@ -330,7 +331,8 @@ func printSafety(out io.Writer, q plan.Request) error {
 		fmt.Fprintf(out, "ramp: %v of units for %s, at least %s, then %v\n", s.Share, span(last), span(s.For), l.Ramp[i+1].Share)
 	}
 	_, err := fmt.Fprintf(out, "ramp: %v of units after %s. A step waits until each arm surely keeps each guard; arms that get "+
-		"less than %.3g of the decisions take longer.\n", l.Ramp[len(l.Ramp)-1].Share, span(spent), share)
+		"less than %.3g of the decisions take longer. Days above are at the last share: this ramp makes them %s later.\n",
+		full, span(spent), share, span(time.Duration(late)))
 	return err
 }
 

@@ -67,7 +67,11 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 		if err != nil {
 			return err
 		}
-		keys, err := differs(&is.Experiment, x)
+		known := is.Experiment
+		if len(x.Ramp) > 0 { // it says where the ramp stands
+			known.Share = x.Share
+		}
+		keys, err := differs(&known, x)
 		if err != nil {
 			return err
 		}

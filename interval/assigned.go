@@ -14,6 +14,9 @@ type Assigned struct {
 // μ_c(arm), q_c being the share of cell c of all decisions that were released. The table is that of cells, and these
 // have its arms.
 //
+// Differences of two arms in a cell (Lead) hold, of an A/B test, whatever drifts, for the average over decisions that
+// were given either arm; with more arms than two that is the average over all of them where means do not change.
+//
 // The interval is Σ q_c [L_c, U_c] over the intervals for the means of the cells (Mean), and against one arm for
 // everybody over those for the differences (Lead). The shares are counts, and no random quantity to be estimated: the
 // value is that of the decisions that were released. All intervals of all cells hold together at all times with

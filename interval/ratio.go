@@ -31,6 +31,9 @@ import (
 // as r grows: up to where it is 1/risk, which bisection finds, no ratio is in the set. For larger ratios it is λ < 0,
 // with 1 in the place of 0. As |h| ≤ |λ|, all of it is where ψ_Y is finite. ∎
 //
+// It is the ratio of the numbers as they count, each rounded to a step of 2^-20 of its range (release.ExactStep): where
+// Y is small, that of the numbers before can be 2^-21/Y beside it.
+//
 // Y need not be 0 or 1: convexity over the triangle does not ask for it. The variance is bounded by that of X = 0
 // or Y, so choose the range of X as small as what a Y can bring.
 func Ratio(x, y Sums, risk float64) (lo, hi float64, err error) {

@@ -18,12 +18,13 @@ import (
 // in one slot, of fresh noise, and slots compose in parallel. (A total with a noise of its own beside the
 // cells would be a second release of every reward.) All cells of a row close at once, by the row's counts
 // and clock: a rare cell is not waited for. One with fewer than Least decisions joins the last cell,
-// that of all else, in that release, which depends on the cells of decisions alone, and these are public: no
-// report and no event has a say in it.
+// that of all else, in that release, which depends on the cells of decisions and on which were withdrawn, and both are public: no
+// reward has a say in it.
 //
 // In a joint batch the decisions that are held against Least are those of all arms together. So whether
 // a cell is released for itself does not depend on how its coins fell, and the arms of a cell met the
-// same times: E's test (interval.Effect) is right of each cell as of the whole.
+// same times. E's test (interval.Effect) is right of a cell where Least is 1, as of the whole; and above, as long
+// as how many decisions of a batch are in the cell does not follow from arms or outcomes within the batch.
 //
 // The policy is given the totals, whose noise is that of all cells that are in them (privacy.Released.Fold):
 // it must be one whose proofs read the noise of a release in the release (catalog.Entry.Gathers).

@@ -283,7 +283,11 @@ func build(cfg Config) (*Live, error) {
 	if err := checkRatios(cfg.Ratios, 1+len(cfg.Metrics)); err != nil {
 		return nil, err
 	}
-	l.within(l.missing)
+	for i, r := range cfg.Ratios {
+		if l.missing[r.Of] > l.missing[r.Per] {
+			return nil, fmt.Errorf("play: ratios[%d] is of a default above its share of the other's, must be at most that", i)
+		}
+	}
 	l.cfg.Ledger = append(slices.Clip(cfg.Ledger), privacy.WithTranscript(&l.line))
 	return l, nil
 }

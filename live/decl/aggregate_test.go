@@ -11,7 +11,7 @@ import (
 )
 
 // summed is liveShop where revenue adds up, with orders beside it and their ratio.
-var summed = strings.Replace(liveShop, "default: 5", "default: 0, aggregate: sum", 1) + `metrics:
+var summed = strings.NewReplacer("default: 5", "default: 0, aggregate: sum", ", assignments: 2", "").Replace(liveShop) + `metrics:
   - {name: orders, range: [0, 4], aggregate: count, budget: {epsilon: 0.5}}
   - {name: largest, range: [0, 10], aggregate: max, budget: {epsilon: 0.5}}
 ratios: [{name: value, of: reward, per: orders}]
@@ -62,14 +62,16 @@ func TestAggregates(t *testing.T) {
 		{summed, "aggregate: sum", "aggregate: mean", `reward.aggregate: is "mean" (did you mean "max"?), must be sum, count, max`},
 		{summed, "aggregate: max", "aggregate: last", `metrics[1].aggregate: is "last", must be`},
 		{summed, "per: orders", "per: sales", `ratios[0].per: is "sales", must be the name of a metric, or reward`},
-		{summed, "of: reward", "of: orders", "ratios[0].per: is orders, as is of: must be another"},
+		{summed, "of: reward", "of: orders", "ratios[0].per: is orders, must be another one than of"},
 		{summed, "name: value", "name: orders", `ratios[0].name: "orders" is the name of a metric`},
+		{summed, "of: person", "of: person, assignments: 2", "reward.aggregate: is sum, and a person has up to 2 assignments"},
+		{summed, "name: value", "name: reward", `ratios[0].name: is "reward", must be another one`},
 		{summed, "name: value", "name: Value", `ratios[0].name: is "Value"`},
 		{summed, "name: orders, range: [0, 4]", "name: orders, range: [-1, 4]", "ratios[0].per: is orders, whose range is from -1"},
 		{summed, "default: 0,", "default: 5,", "ratios[0].of: is reward, whose default 5 is more than 2.5 for each one of " +
 			"orders, must be at most 0"},
 		{summed, "per: orders}", "per: orders}, {name: other, of: orders, per: largest}",
-			"ratios[0].per: is orders, which a ratio divides"},
+			"ratios[0].per: is orders, must be one that no ratio divides"},
 		{summed, "{name: value, of: reward, per: orders}", "{name: value, of: reward}", `ratios[0].per: is "", must be`},
 		{gatheredShop + "trust: local\n", "default: ", "aggregate: sum, default: ", "reward.aggregate: is sum, and is for trust central"},
 		{twoServers, "default: ", "aggregate: sum, default: ", "reward.aggregate: is sum, and is for trust central"},

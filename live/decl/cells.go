@@ -220,6 +220,6 @@ func (l *Experiment) celled() string {
 	if l.By.Key == "" {
 		return ""
 	}
-	return fmt.Sprintf("; how many decisions had which %s, and when, is public, and it is kept of each decision until "+
-		"that is released", l.By.Key)
+	return fmt.Sprintf("; how many decisions had which %s, and when, is public, so it must not follow from an outcome, "+
+		"and it is kept of each decision until that is released", l.By.Key)
 }

@@ -823,6 +823,8 @@ func (l *Experiment) checkMetrics() error {
 				"underscore, the first a letter or digit", keyed.Clip(m.Name), keyed.MaxLabel)
 		case names[m.Name]:
 			return l.fail(at+".name", "%q is the name of a metric before: names must differ", m.Name)
+		case m.Name == RewardName && l.By.Key != "":
+			return l.fail(at+".name", "is %q, must be another one with by: cells have the reward under it", m.Name)
 		case !(m.Default >= lo && m.Default <= hi):
 			return l.fail(at+".default", "is %v, must be a number from %v to %v", m.Default, lo, hi)
 		}

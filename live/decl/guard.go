@@ -225,7 +225,8 @@ func (l *Experiment) GuardNeeds(g Guard, mean, share float64) (int, error) {
 		next = b.Plays[0].Rounds
 	}
 	looked, made := 0, 0
-	for s.N = next; max(s.N, made) <= mostNeeded; s.Releases++ {
+	each := max(1, len(l.Cells())) // noises in a release, at most
+	for s.N = next; max(s.N, made) <= mostNeeded; s.Releases += each {
 		if joint != nil {
 			made = joint.JointEnd(made)
 			s.N = max(1, int(float64(made)*share))
@@ -237,7 +238,7 @@ func (l *Experiment) GuardNeeds(g Guard, mean, share float64) (int, error) {
 		}
 		looked = s.N
 		at := s
-		at.Releases++
+		at.Releases += each
 		at.Sum = float64(s.N) * (mean - lo) / (hi - lo)
 		switch side, err := at.Side((g.Bound-lo)/(hi-lo), l.GuardRisk(g)); {
 		case err != nil:

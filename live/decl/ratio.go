@@ -90,6 +90,8 @@ func (l *Experiment) checkRatios() error {
 		case !keyed.NameForm.MatchString(r.Name) || len(r.Name) > keyed.MaxLabel:
 			return l.fail(at+".name", "is %q, must be at most %d characters of a-z, 0-9, dot, dash and "+
 				"underscore, the first a letter or digit", keyed.Clip(r.Name), keyed.MaxLabel)
+		case r.Name == RewardName:
+			return l.fail(at+".name", "is %q, must be another one: that is the reward", r.Name)
 		case names[r.Name]:
 			return l.fail(at+".name", "%q is the name of a metric or a ratio before: names must differ", r.Name)
 		}
@@ -108,9 +110,9 @@ func (l *Experiment) checkRatios() error {
 		of, per := both[0], both[1]
 		switch {
 		case r.Of == r.Per:
-			return l.fail(at+".per", "is %s, as is of: must be another", r.Per)
+			return l.fail(at+".per", "is %s, must be another one than of", r.Per)
 		case slices.ContainsFunc(l.Ratios, func(o Ratio) bool { return o.Of == r.Per }):
-			return l.fail(at+".per", "is %s, which a ratio divides: must be one that none does, since it would count less", r.Per)
+			return l.fail(at+".per", "is %s, must be one that no ratio divides: that counts less", r.Per)
 		case of.missing*per.hi > per.missing*of.hi:
 			return l.fail(at+".of", "is %s, whose default %v is more than %v for each one of %s, must be at most %v: a decision "+
 				"counts no more of it", r.Of, of.missing, of.hi/per.hi, r.Per, per.missing*of.hi/per.hi)

@@ -75,11 +75,13 @@ type ByCell struct {
 
 // ByCell has the experiment's cells; nil if it has none. What it gives is shared: it must not be changed.
 func (i *Info) ByCell() *ByCell {
-	return byCell(&i.Experiment, i.cells.get(i.Arms, func() *Measures { return measuredBy(&i.Experiment, i.Cells) }))
+	return byCell(&i.Experiment, i.cells.get(i.Arms, func() *Measures { return measuredBy(&i.Experiment, i.Arms, i.Cells) }))
 }
 
 // ByCell is as that of Info.
-func (r *Replayed) ByCell() *ByCell { return byCell(&r.Experiment, measuredBy(&r.Experiment, r.Cells)) }
+func (r *Replayed) ByCell() *ByCell {
+	return byCell(&r.Experiment, measuredBy(&r.Experiment, r.Arms, r.Cells))
+}
 
 func byCell(decl *Experiment, all *Measures) *ByCell {
 	if all == nil {
@@ -92,15 +94,26 @@ func byCell(decl *Experiment, all *Measures) *ByCell {
 	return &ByCell{By: decl.By.Key, Minimum: of.Least, Measures: *all}
 }
 
+// withOff has the arms that were taken off marked in each cell too.
+func withOff(cells []CellInfo, arms []ArmInfo) []CellInfo {
+	out := cloneCells(cells)
+	for c := range out {
+		for a := range out[c].Arms {
+			out[c].Arms[a].Off = arms[a].Off
+		}
+	}
+	return out
+}
+
 // measuredBy makes the measures of cells: of each the reward, with the intervals and the verdict of a table
 // that shares the risk with those of the other cells, then the metrics likewise.
-func measuredBy(decl *Experiment, cells []CellInfo) *Measures {
+func measuredBy(decl *Experiment, arms []ArmInfo, cells []CellInfo) *Measures {
 	if len(cells) == 0 {
 		return nil
 	}
 	out := &Measures{Control: decl.Arms[controlOf(decl)].Name, Confidence: interval.Confidence}
 	out.Says = celledSays(decl, len(cells))
-	for _, c := range cells {
+	for _, c := range withOff(cells, arms) {
 		out.Each = append(out.Each, rewardOfCell(decl, c, len(cells)))
 		if m := measured(decl, c.Arms, c.Metrics, len(cells)); m != nil {
 			for _, one := range m.Each {
@@ -160,6 +173,10 @@ func celledSays(decl *Experiment, cells int) string {
 	if decl.Split() {
 		text += " Verdicts and differences hold whatever changes over time; means, and all of a ratio, assume that it " +
 			"does not in a cell of an arm."
+		if of, err := decl.PlayCells(); err == nil && of.Least > 1 {
+			text += " All of a cell assumes that how many decisions of a batch are in it does not follow from arms or " +
+				"outcomes of the same batch, since fewer than the minimum join another one."
+		}
 	} else {
 		text += " They assume that an arm's mean in a cell does not change over time."
 	}
@@ -174,8 +191,8 @@ func celledSays(decl *Experiment, cells int) string {
 func (r *Replayed) Assign(arms []int) (interval.Assigned, error) {
 	table, cells := r.Experiment.Table(), make([][]interval.NamedArm, len(r.Cells))
 	table.Cells = len(r.Cells)
-	for c := range r.Cells {
-		cells[c] = namedArms(&r.Experiment, r.Cells[c].Arms)
+	for c, of := range withOff(r.Cells, r.Arms) {
+		cells[c] = namedArms(&r.Experiment, of.Arms)
 	}
 	return table.Assign(cells, arms)
 }

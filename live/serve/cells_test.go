@@ -110,7 +110,12 @@ func TestByCell(t *testing.T) {
 		cells[c].Arms[0] = ArmInfo{Released: 3000, Releases: 4, Sum: 900}
 		cells[c].Arms[1] = ArmInfo{Released: 3000, Releases: 4, Sum: 900 + 600*float64(c)}
 	}
-	got := measuredBy(&x, cells)
+	arms := make([]ArmInfo, 2)
+	got := measuredBy(&x, arms, cells)
+	arms[1].Off = true // it leads nowhere, whatever was released of it
+	if of := measuredBy(&x, arms, cells).Each[1].Verdict; of.Leader != "red" {
+		t.Errorf("%s leads, and is off", of.Leader)
+	}
 	table := x.Table()
 	table.Cells = 3
 	for c, m := range got.Each {

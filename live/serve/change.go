@@ -145,13 +145,16 @@ func (x *served) change(c Change, now int64) error {
 		return fmt.Errorf("it is %s, must be draft, running or paused: %w", x.rec.State, ErrState)
 	}
 	if c.Guard != nil || c.Resume || c.Share != nil {
-		return fieldError("guard", "is of guards, resume of who resumes, and share of a ramp: must not be given: %w", ErrState)
+		return fieldError("guard", "is given, or resume, or share, must not be: they follow from releases, a resume and a ramp: %w", ErrState)
 	}
 	terms := x.decl
 	for _, before := range x.rec.Changes {
 		before.done(&terms)
 	}
 	c.in(&terms)
+	if x.rec.State != Draft { // its cells were held against it when it was declared, and cannot change
+		terms.Traffic = 0
+	}
 	if err := terms.Check(); err != nil {
 		return placeless(err)
 	}

@@ -64,7 +64,7 @@ func (x *served) settle(j *job, touched map[[2]int][]int) error {
 			got, err = x.play.Withdraw(k, j.at)
 		} else {
 			got, err = x.play.Add(k, x.nameOf(k.Arm, k.Number, r.id), r.reward, r.metrics, j.at)
-			if x.aggregates {
+			if x.aggregates && got == play.Accepted { // what counts nowhere writes nothing
 				x.reported[numbered{k.Arm, k.Number}] = struct{}{}
 			}
 		}

@@ -48,6 +48,9 @@ func (e *Engine) Erase(ctx context.Context, name, unit string) error {
 		default:
 			clear(x.units)
 			x.events.forget()
+			if x.rec.State == Failed { // nothing of it will ever be released
+				x.todo |= dropSums
+			}
 		}
 		x.todo |= theUnits
 		return nil

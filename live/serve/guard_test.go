@@ -160,7 +160,33 @@ func TestGuardRemovesAnArm(t *testing.T) {
 		if !errors.Is(err, ErrTranscript) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if err := guardedAlone(t, relinked(forged)); err == nil || !strings.Contains(err.Error(),
+			"blue is past its guard of returns, and is not taken off") {
+			t.Errorf("%s: guards alone: %v", name, err)
+		}
 	}
+	if err := guardedAlone(t, text); err != nil {
+		t.Error(err)
+	}
+}
+
+// guardedAlone holds a transcript against its guards and its ramp, and nothing else.
+func guardedAlone(t *testing.T, text string) error {
+	t.Helper()
+	var all []entry
+	for e, err := range entries(new(Replayed).read(strings.NewReader(text))) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.line = line{}
+		all = append(all, e)
+	}
+	x, err := decl.Reader{Catalog: catalog.Catalog{}}.Parse("declaration", all[0].header.Declaration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&Replayed{Started: all[0].at}).guarded(x, all)
+	return err
 }
 
 func must[T any](v T, err error) T {

@@ -108,7 +108,9 @@ func (m *measuring) get(arms []ArmInfo, anew func() *Measures) *Measures {
 	defer m.Unlock()
 	releases := 0
 	for _, a := range arms {
-		releases += a.Releases
+		if releases += a.Releases; a.Off { // which changes who leads
+			releases++
+		}
 	}
 	if m.made == nil || m.releases != releases {
 		m.made, m.releases = anew(), releases
@@ -189,7 +191,7 @@ func divided(most float64, of, per interval.Sums, risk float64) (out MeasuredArm
 		return out
 	}
 	if per.Sum > 0 {
-		x := float64(most*of.Sum) / per.Sum
+		x := min(most, max(0, float64(most*of.Sum)/per.Sum))
 		out.Mean = &x
 	}
 	if lo, hi, err := interval.Ratio(of, per, risk); err == nil {

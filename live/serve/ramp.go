@@ -37,7 +37,7 @@ var errTop = errors.New("the ramp is at its last step")
 // mayStep says why the ramp may not step up at a time, of an experiment that began at another, nil if it may: when
 // the time of its step is over, no guard has paused it, and each arm surely keeps each guard. All of that follows from
 // lines that were shown and from the clock, so it tells nothing more. The theorem of interval.Sums.Side bounds the
-// probability that it ever steps up while a mean is past its bound.
+// probability that it ever steps up while an arm was past its bound at each of its decisions.
 func (b *board) mayStep(x *Experiment, began, at int64) error {
 	w := &b.watch
 	if w.at < 0 || w.at+1 >= len(w.steps) {
@@ -51,7 +51,7 @@ func (b *board) mayStep(x *Experiment, began, at int64) error {
 	}
 	for _, g := range w.of {
 		for arm, q := range b.queues {
-			if !q.Off && g.side[arm] != g.Keeps() {
+			if !q.Off && (g.past[arm] || g.side[arm] != g.Keeps()) {
 				return fmt.Errorf("%s does not surely keep %s %s %v yet", x.Arms[arm].Name, g.Metric, g.Side, g.Bound)
 			}
 		}

@@ -73,6 +73,10 @@ func TestRamp(t *testing.T) {
 	}
 	lines := strings.SplitAfter(text, "\n")
 	at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, `"change":{"share":0.6}`) })
+	if err := guardedAlone(t, text); err != nil {
+		t.Error(err)
+	}
+	says := map[string]string{"at once": "its step lasts until", "another": "must step to 0.6", "no guard": "blue is past its guard of returns"}
 	for what, forged := range map[string][]string{
 		"at once":  slices.Concat(lines[:1], []string{strings.Replace(lines[at], lines[at][strings.Index(lines[at], `"at"`):][:30], lines[0][strings.Index(lines[0], `"at"`):][:30], 1)}, lines[1:at], lines[at+1:]),
 		"another":  slices.Concat(lines[:at], []string{strings.Replace(lines[at], "0.6", "1", 1)}, lines[at+1:]),
@@ -81,6 +85,9 @@ func TestRamp(t *testing.T) {
 	} {
 		if _, err := Replay(strings.NewReader(relinked(forged)), catalog.Catalog{}); !errors.Is(err, ErrTranscript) {
 			t.Errorf("%s: %v", what, err)
+		}
+		if err := guardedAlone(t, relinked(forged)); err == nil || !strings.Contains(err.Error(), says[what]) {
+			t.Errorf("%s: guards and ramp alone: %v", what, err)
 		}
 	}
 }

@@ -142,7 +142,9 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 			continue
 		}
 		e.change.done(&out.Experiment)
-		if err := out.Experiment.Check(); err != nil {
+		terms := out.Experiment
+		terms.Traffic = 0 // see served.change
+		if err := terms.Check(); err != nil {
 			return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, i+1, err)
 		}
 	}

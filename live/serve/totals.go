@@ -25,7 +25,7 @@ func (x *served) checkID(r Outcome) error {
 	switch {
 	case len(r.ID) > maxID:
 		return fieldError("id", "has %d bytes, must have at most %d", len(r.ID), maxID)
-	case r.ID == "" && x.decl.AddsUp():
+	case r.ID == "" && x.aggregates && x.decl.AddsUp():
 		return fieldError("id", "is missing: all reports of a decision count, and each needs an id of its own, "+
 			"so that one that is sent again counts once")
 	case r.ID != "" && math.IsNaN(r.Reward) && !x.aggregates:
@@ -52,7 +52,7 @@ func shut(s play.Segment, at int) bool {
 	return there && t.Sums == nil
 }
 
-// totals are the rows of decisions that were reported on, of those that still wait. What was
+// totals are the rows of decisions that were reported on in time, of those that still wait. What was
 // sealed, or adds nothing, is written all the same: it is the same work.
 func (x *served) totals() (rows []store.Total) {
 	for at := range x.reported {

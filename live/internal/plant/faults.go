@@ -562,8 +562,8 @@ func Faults() []Fault {
 	}, {
 		// A ramp steps up though nobody knows whether an arm does harm.
 		Name: "a ramp that heeds no guard", File: "live/serve/ramp.go",
-		Was:   `if !q.Off && g.side[arm] != g.Keeps() {`,
-		Is:    `if !q.Off && g.side[arm] != g.Keeps() && !PLANTED {`,
+		Was:   `if !q.Off && (g.past[arm] || g.side[arm] != g.Keeps()) {`,
+		Is:    `if !q.Off && (g.past[arm] || g.side[arm] != g.Keeps()) && !PLANTED {`,
 		Needs: "a ramp and a guard, and the time of a step",
 	}, {
 		// A step of a ramp takes half of its time.

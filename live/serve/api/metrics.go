@@ -122,11 +122,11 @@ var (
 		"A guard: its bound, and of each arm the ends of its interval and whether the arm was surely past it (1) or not (0)."+
 			tellsUnits, []string{"experiment", "metric", "side", "arm", "value"}, nil)
 	descCell = prometheus.NewDesc("sotto_released_cell_mean",
-		"The noisy mean of the reward, or of a declared metric, in a cell of the decisions, in its own units, and the "+
-			"ends of its interval."+tellsUnits, []string{"experiment", "cell", "metric", "arm", "value"}, nil)
+		"The noisy mean of the reward in a cell of the decisions, in its own units, and the ends of its interval."+tellsUnits,
+		[]string{"experiment", "cell", "arm", "value"}, nil)
 	descCellLess = prometheus.NewDesc("sotto_released_cell_difference",
 		"The noisy mean in a cell less that of the control, and the ends of its interval."+tellsUnits,
-		[]string{"experiment", "cell", "metric", "arm", "value"}, nil)
+		[]string{"experiment", "cell", "arm", "value"}, nil)
 	descBatches = prometheus.NewDesc("sotto_batches_total",
 		"Batches that have ended, lines of the transcript, as of the last public tick."+tellsUnits,
 		[]string{"experiment"}, nil)
@@ -184,9 +184,12 @@ func (p public) Collect(to chan<- prometheus.Metric) {
 		}
 		if all := info.ByCell(); all != nil {
 			for _, m := range all.Each {
+				if m.Verdict == nil { // cells of metrics are many series; the page has them
+					continue
+				}
 				for _, a := range m.Arms {
-					gauges(put, descCell, a.Mean, a.Interval, name, m.Cell, m.Name, a.Arm)
-					gauges(put, descCellLess, a.Difference, a.DifferenceInterval, name, m.Cell, m.Name, a.Arm)
+					gauges(put, descCell, a.Mean, a.Interval, name, m.Cell, a.Arm)
+					gauges(put, descCellLess, a.Difference, a.DifferenceInterval, name, m.Cell, a.Arm)
 				}
 			}
 		}

@@ -427,6 +427,8 @@ func TestPageRoutes(t *testing.T) {
 		reads["GET /experiments/{name}/"+file] = true
 		reader.want(200, "GET", "/experiments/secret/"+file, "")
 	}
+	reads["GET /experiments/{name}/model.json"] = true // which this one does not have
+	reader.want(409, "GET", "/experiments/secret/model.json", "")
 	for pattern := range w.front.pageTable() {
 		method, path, _ := strings.Cut(pattern, " ")
 		if open[pattern] {

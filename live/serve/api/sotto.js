@@ -43,16 +43,17 @@ function send({ experiment, decision }, what, report) {
 }
 
 /**
- * Reports the reward of what decide gave, a finite number. False says that the decision does not
- * count, so that nothing was sent.
+ * Reports the reward of what decide gave, a finite number; null leaves it out. False says that the
+ * decision does not count, so that nothing was sent.
  *
- * Where the experiment adds up reports, an id names what is reported, such as an order's number: whatever is
- * reported with the same id counts once. metrics are numbers by their names.
+ * Where reports add up, an id names one, such as an order's number, and counts once. metrics are
+ * numbers by their names.
  */
 export function reward(decision, value = 1, { id, metrics } = {}) {
-  if (![value, ...Object.values(metrics ?? {})].every(Number.isFinite)) {
+  if (![value ?? 0, ...Object.values(metrics ?? {})].every(Number.isFinite)) {
     throw new TypeError('sotto: reward must be a finite number');
   }
+  value ??= undefined;
   return send(decision, 'rewards', { id, reward: value, metrics });
 }
 
@@ -62,9 +63,6 @@ export function reward(decision, value = 1, { id, metrics } = {}) {
  */
 export const activate = (decision, shown = true) => send(decision, 'activations', { shown });
 
-/**
- * Reads what an experiment with contexts has learnt (GET …/model, which your server hands on), to decide
- * without a request: (await readModel(json)).best(context, actions).
- */
+/** Reads GET …/model, to decide without a request: (await readModel(json)).best(context, actions). */
 export const readModel = async (json) =>
   (await import(new URL('sotto-model.js', here))).readModel(json);
