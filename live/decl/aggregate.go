@@ -49,12 +49,12 @@ func (l *Experiment) checkAggregates() error {
 			return l.fail(at, "is %q, must be sum, count or max", how)
 		case l.Contextual != nil:
 			return l.fail(at, "is %s, and is not for contextual experiments: the first reward of an event counts", how)
-		case l.Assignments() > 1:
-			return l.fail(at, "is %s, and a %s has up to %d assignments, must be 1: what is kept of each decision is "+
-				"destroyed with its unit, of which the newest decision alone is known", how, l.Unit.Of, l.Assignments())
 		case l.TrustModel() != privacy.TrustCentral:
 			return l.fail(at, "is %s, and is for trust central: under trust %s a decision has one report, at its time, "+
 				"so that none tells whether something happened", how, l.TrustModel())
+		case l.Assignments() > 1:
+			return l.fail(at, "is %s, and a %s has up to %d assignments, must be 1: what is kept of each decision is "+
+				"destroyed with its unit, of which the newest decision alone is known", how, l.Unit.Of, l.Assignments())
 		}
 	}
 	return nil
