@@ -554,6 +554,16 @@ func Faults() []Fault {
 		Is:    `b.watch.of[i].said[j.arm] = !PLANTED`,
 		Needs: "a guard that pauses an experiment, and a tick",
 	}, {
+		// A line that pauses an experiment for one arm marks the next as announced, which then never is.
+		Name: "a line marks two arms", File: "live/serve/guard.go",
+		Was: `if h := c.Guard; h != nil { // which it may know; another arm may be harmed by now`,
+		Is: `if j, ok := b.harmed(); PLANTED {
+		if ok && c.Guard != nil && !j.remove {
+			b.pauses(j)
+		}
+	} else if h := c.Guard; h != nil {`,
+		Needs: "a guard that two arms are past at one release, and a policy that goes on without none",
+	}, {
 		// Of a stop now, what is shown is not learnt from: after a restart the model is another.
 		Name: "what is kept less than what is shown", File: "live/serve/stop.go",
 		Was:   `if x.decl.Contextual != nil { // and is learnt`,

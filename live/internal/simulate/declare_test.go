@@ -167,9 +167,9 @@ func (d declarer) arms() string {
 		}
 	}
 	if d.kind == "guards" {
-		policy, budget = pick(d.Rand, policy, "split", "dp-klucb, first: 4"), "{epsilon: 50}"
+		policy, budget = pick(d.Rand, policy, "split", "split", "dp-klucb, first: 4"), "{epsilon: 50}"
 		metrics = "metrics: [{name: basket, range: [0, 200], default: 50, budget: {epsilon: 50}}]\n" +
-			lines(d.guards(), d.perhaps(2, "ramp: [{share: 0.3, for: 5s}, {share: 0.6, for: 30s}, {share: 1}]"))
+			lines(d.guards(policy), d.perhaps(2, "ramp: [{share: 0.3, for: 5s}, {share: 0.6, for: 30s}, {share: 1}]"))
 	}
 	sticky := d.IntN(3) > 0
 	unit := pick(d.Rand, "{of: person, assignments: 1}", "{of: person, assignments: 3}", "{of: visit}")
@@ -196,10 +196,15 @@ func (d declarer) arms() string {
 		d.perhaps(6, "share: 0.6"), d.perhaps(8, "only: {country: [ch, de]}"), d.perhaps(3, "public: true")) + more
 }
 
-// guards are bounds of which some are passed by chance, some by all arms, and some by none.
-func (d declarer) guards() string {
+// guards are bounds of which some are passed by chance, some by none, and some by all arms: where all are released
+// together, often so far that one release says it of all.
+func (d declarer) guards(policy string) string {
+	above := pick(d.Rand, 0.05, 0.3, 0.45, 0.6)
+	if policy == "split" && d.IntN(3) > 0 {
+		above = 0.98
+	}
 	return d.perhaps(1+d.IntN(2), "guard: [{metric: basket, below: %v, risk: %v}, {metric: reward, above: %v, risk: 0.5}]",
-		pick(d.Rand, 20, 55, 70, 120), pick(d.Rand, 0.01, 0.5), pick(d.Rand, 0.05, 0.3, 0.45, 0.6))
+		pick(d.Rand, 20, 55, 70, 120), pick(d.Rand, 0.01, 0.5), above)
 }
 
 func (d declarer) contexts() string {
