@@ -115,6 +115,14 @@ func Faults() []Fault {
 		}`,
 		Needs: "arms and cells, of which one has its least of decisions in a row, and not of reports",
 	}, {
+		// After a restart decisions are in other cells than those they were made in.
+		Name: "cells in another order", File: "live/serve/codec.go",
+		Was: `of = sets[2:]`,
+		Is: `if of = sets[2:]; PLANTED {
+			of[0], of[1] = of[1], of[0]
+		}`,
+		Needs: "arms and cells; a restart while decisions wait, and their release",
+	}, {
 		// The rest has the noise of a curator that was made for it.
 		Name: "noise of the rest drawn again", File: "play/rest.go",
 		Was: `c, text := &Commit{note: true}, line{}`,

@@ -85,7 +85,7 @@ func (d declarer) several(overlap bool) iter.Seq2[*decl.Experiment, string] {
 
 // aggregate is what reports of a decision make of a number, of the kind whose reports add up.
 func (d declarer) aggregate(of ...string) string {
-	if d.kind != "sums" {
+	if d.kind != "sums" && (d.kind != "cells" || d.IntN(2) == 0) {
 		return ""
 	}
 	if how := pick(d.Rand, of...); how != "" {
@@ -157,13 +157,21 @@ func (d declarer) arms() string {
 		of = "budget: {rho: 0.5}"
 	}
 	metrics := ""
-	if n := d.IntN(3); d.kind == "metrics" || d.kind == "sums" && d.IntN(2) == 0 || (d.kind == "arms" || d.kind == "split" || d.kind == "capped") && d.IntN(4) == 0 {
+	if n := d.IntN(3); d.kind == "metrics" || (d.kind == "sums" || d.kind == "cells") && d.IntN(2) == 0 || (d.kind == "arms" || d.kind == "split" || d.kind == "capped") && d.IntN(4) == 0 {
 		metrics = fmt.Sprintf("metrics: [{name: basket, range: [0, 200], default: 50, %s%s}", of, d.aggregate("sum", "max", ""))
 		if n > 0 {
 			metrics += fmt.Sprintf(", {name: clicks, %s%s}", of, d.aggregate("count", "sum", ""))
 		}
-		if metrics += "]"; d.kind == "sums" {
+		if metrics += "]"; d.kind == "sums" || d.kind == "cells" {
 			metrics += d.perhaps(2, "\nratios: [{name: each, of: basket, per: reward}]")
+		}
+	}
+	cells := ""
+	if d.kind == "cells" { // of whose policies some cannot
+		policy = pick(d.Rand, policy, "split", "split", "split", fmt.Sprintf("dp-klucb-j, first: %d", first))
+		cells = lines("by: {device: [phone, 3, true]}", d.perhaps(2, "cell_minimum: %d", pick(d.Rand, 1, 2, 4, 9)))
+		if metrics != "" {
+			cells += lines(d.guards(policy))
 		}
 	}
 	if d.kind == "guards" {
@@ -182,6 +190,9 @@ func (d declarer) arms() string {
 	}
 	exposure := map[string]string{"retract": "exposure: retract",
 		"offers": "exposure: activate\n" + d.perhaps(2, "activate_within: 2s")}[d.kind]
+	if d.kind == "cells" {
+		exposure = d.perhaps(3, "exposure: retract")
+	}
 	if d.kind == "persons" {
 		exposure = d.perhaps(3, "exposure: %s", pick(d.Rand, "activate", "retract"))
 	}
@@ -191,7 +202,7 @@ func (d declarer) arms() string {
 		exposure = d.perhaps(2, "exposure: retract")
 	}
 	return lines(d.names(), fmt.Sprintf("policy: {policy: %s}", policy), "budget: "+budget, "unit: "+unit,
-		d.perhaps(1, "sticky: %v", sticky), d.times(), d.floor(), metrics, exposure, missing,
+		d.perhaps(1, "sticky: %v", sticky), d.times(), d.floor(), metrics, cells, exposure, missing,
 		d.perhaps(4, "horizon: %d", 40+d.IntN(400)), d.perhaps(6, "fallback: blue"),
 		d.perhaps(6, "share: 0.6"), d.perhaps(8, "only: {country: [ch, de]}"), d.perhaps(3, "public: true")) + more
 }

@@ -30,17 +30,20 @@ func (s *draws) add(value float64, d draw) {
 	s.of[value] = append(s.of[value], &d)
 }
 
-// show is the draw of a number that is shown; nil if none was drawn, or it was shown before.
-func (s *draws) show(value float64) *draw {
+// show is the draw of a number that is shown; nil if none was drawn, or it was shown before. Two may be the same
+// by chance, of which one may have been lost: then it is one that fits.
+func (s *draws) show(value float64, fits func(*draw) bool) (found *draw) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range s.of[value] {
-		if !d.shown {
-			d.shown = true
-			return d
+		if !d.shown && (found == nil || !fits(found)) {
+			found = d
 		}
 	}
-	return nil
+	if found != nil {
+		found.shown = true
+	}
+	return found
 }
 
 // A seen curator is that of people's rewards, of a metric, or of a rule, and notes what it lets out.
@@ -130,13 +133,10 @@ func (c *seenVectors) Release(slot int) (privacy.ReleasedVector, error) {
 
 // A shown line is what a line of a transcript says of what was released.
 type shown struct {
-	At    string
-	Plays []struct {
-		Arm           int
-		Release, Held bool
-	}
-	Ahead  []struct{ Arm int } // released, and not of a batch yet
-	Rest   []struct{ Arm, Rounds, Gone int }
+	At     string
+	Plays  []shownRow
+	Ahead  []shownRow // released, and not of a batch yet
+	Rest   []shownRow
 	N      *int
 	Off    *int
 	Change *struct {
@@ -150,12 +150,22 @@ type shown struct {
 	Rules   []struct{ Release released }
 }
 
-// arms are those of which a line has released sums, in their order. Rows has how many of an arm's were
+// A shownRow is what a line says of a row of decisions of an arm.
+type shownRow struct {
+	Arm, Rounds, Gone int
+	Release, Held     bool
+	Cells             []int // each with a sum of its own; none where there are no cells
+}
+
+// slots is how many sums it has released.
+func (r shownRow) slots() int { return max(1, len(r.Cells)) }
+
+// arms are the rows of which a line has released sums, in their order. Rows has how many of an arm's were
 // ahead and are to come in a batch.
-func (s *shown) arms(rows map[int]int) (out []int, ok bool) {
+func (s *shown) arms(rows map[int]int) (out []shownRow, ok bool) {
 	ok = true
 	if s.N != nil {
-		return []int{0}, ok
+		return []shownRow{{}}, ok
 	}
 	for _, p := range s.Plays {
 		switch {
@@ -163,16 +173,16 @@ func (s *shown) arms(rows map[int]int) (out []int, ok bool) {
 			rows[p.Arm]--
 			ok = ok && rows[p.Arm] >= 0
 		case p.Release:
-			out, ok = append(out, p.Arm), ok && rows[p.Arm] == 0
+			out, ok = append(out, p), ok && rows[p.Arm] == 0
 		}
 	}
 	for _, p := range s.Ahead {
-		out = append(out, p.Arm)
+		out = append(out, p)
 		rows[p.Arm]++
 	}
 	for _, r := range s.Rest {
 		if r.Rounds > 0 {
-			out = append(out, r.Arm)
+			out = append(out, r)
 		}
 	}
 	return out, ok

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -91,6 +92,7 @@ const (
 // held is what is known of a decision, by whoever was given it.
 type held struct {
 	arm               int32
+	cell              int32 // the number of its cell from 1 on, 0 if that is not known
 	index             int32 // its place among all: its reward follows from it
 	unit              int32
 	person            int32 // where those of a person are counted
@@ -110,6 +112,7 @@ type book struct {
 	missing       []int64
 	each          privacy.Budget
 	most          int // assignments of a unit
+	cells         play.Cells
 	exact         bool
 	of            map[key]*held
 	runs          [][]play.Run
@@ -122,8 +125,8 @@ type book struct {
 	seen          int           // lines that were shown
 	counted       map[int32]int // of a unit
 	persons       map[int32]int
-	given         map[int32]int // to a person, whatever became of it
-	unheard       bool          // what was given may not have been heard
+	given         map[int32]int   // to a person, whatever became of it
+	unheard       map[string]bool // units that may not have heard what they were given
 	last          map[string]*given
 	ticks         []int64 // that it has had
 	state         serve.State
@@ -138,7 +141,7 @@ type book struct {
 func newBook(x *serve.Experiment) (*book, error) {
 	b := &book{x: x, of: map[key]*held{}, off: map[int]bool{}, leaves: map[int]bool{}, ahead: map[int]int{},
 		counted: map[int32]int{}, persons: map[int32]int{}, given: map[int32]int{}, last: map[string]*given{},
-		most: x.Assignments(), exact: x.Exposure != decl.ExposeActivate && x.Trust == ""}
+		unheard: map[string]bool{}, most: x.Assignments(), exact: x.Exposure != decl.ExposeActivate && x.Trust == ""}
 	if x.Contextual != nil {
 		b.exact = !x.Contextual.Joint()
 		var err error
@@ -146,9 +149,13 @@ func newBook(x *serve.Experiment) (*book, error) {
 			return nil, err
 		}
 	}
+	cells, err := x.PlayCells()
+	if err != nil {
+		return nil, err
+	}
+	b.cells = cells
 	arms := max(1, len(x.Arms))
 	b.runs, b.heads, b.issued = make([][]play.Run, arms), make([]int, arms), make([]int, arms)
-	var err error
 	if b.each, err = x.EachAssignment(); err != nil {
 		return nil, err
 	}
@@ -278,18 +285,31 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			return broken(twice, "line %d of %s is given what was ahead in another order: %s", len(b.lines)-1, b.x.Name,
 				text)
 		}
+		for _, p := range line.Plays { // of a joint batch, an arm of which nothing counts
+			i := slices.IndexFunc(rows, func(row play.Taken) bool { return row.Arm == p.Arm })
+			if p.Release || p.Gone == 0 || i < 0 {
+				continue
+			}
+			if err := b.noneCounts(rows[i], runs); err != nil {
+				return err
+			}
+			rows = slices.Concat(rows[:i], rows[i+1:])
+		}
 		if line.Release == nil || string(line.Release.N) == "" {
 			continue
 		}
-		k := len(arms)
-		if len(rows) < k || line.N == nil && k != len(line.Release.Sum) ||
-			!slices.EqualFunc(rows[:k], arms, func(row play.Taken, arm int) bool { return row.Arm == arm }) {
+		k, slots := len(arms), 0
+		for _, r := range arms {
+			slots += r.slots()
+		}
+		if len(rows) < k || line.N == nil && slots != len(line.Release.Sum) ||
+			!slices.EqualFunc(rows[:k], arms, func(row play.Taken, r shownRow) bool { return row.Arm == r.Arm }) {
 			return broken(counts, "line %d of %s releases arms %v, and %v were taken", len(b.lines)-1, b.x.Name, arms, rows)
 		}
 		if err := cmp.Or(w.onTick(b, now), w.withinCap(b, now)); err != nil {
 			return err
 		}
-		due, err := w.released(b, &line, rows[:k], runs)
+		due, err := w.released(b, &line, rows[:k], arms, runs)
 		if err == nil {
 			err = w.atOnce(b, now, due, before)
 		}
@@ -340,20 +360,28 @@ func (w *world) theRest(b *book, line *shown, rows []play.Taken, runs [][]play.R
 			out = append(out, row)
 			continue
 		}
-		if row.Start != b.heads[row.Arm] {
-			return nil, broken(twice, "%s: %v, and those below %d are gone", b.x.Name, row, b.heads[row.Arm])
-		}
-		b.heads[row.Arm] = row.End
-		for n := row.Start; n < row.End; n++ { // none of which counts
-			e, _ := epoch(runs[row.Arm], n)
-			k := key{int32(row.Arm), int32(n), e}
-			if h := b.of[k]; h != nil && h.gone == unsent && (b.x.Missing != decl.MissingDrop || h.reward == acked) {
-				return nil, broken(counts, "%s: decision %d of arm %d counts nowhere", b.x.Name, n, row.Arm)
-			}
-			delete(b.of, k)
+		if err := b.noneCounts(row, runs); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// noneCounts takes a row of which nothing is released.
+func (b *book) noneCounts(row play.Taken, runs [][]play.Run) error {
+	if row.Start != b.heads[row.Arm] {
+		return broken(twice, "%s: %v, and those below %d are gone", b.x.Name, row, b.heads[row.Arm])
+	}
+	b.heads[row.Arm] = row.End
+	for n := row.Start; n < row.End; n++ {
+		e, _ := epoch(runs[row.Arm], n)
+		k := key{int32(row.Arm), int32(n), e}
+		if h := b.of[k]; h != nil && h.gone == unsent && (b.x.Missing != decl.MissingDrop || h.reward == acked) {
+			return broken(counts, "%s: decision %d of arm %d counts nowhere", b.x.Name, n, row.Arm)
+		}
+		delete(b.of, k)
+	}
+	return nil
 }
 
 // onTick holds that a release is closed at a sweep, half a tick or 50 ms after a public tick, and not with what
@@ -413,7 +441,8 @@ func (w *world) atOnce(b *book, now, windows, before int64) error {
 
 // released holds a line and the rows of decisions that it took against what is known of each decision, and gives
 // when the last window of these has passed.
-func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.Run) (windows int64, err error) {
+func (w *world) released(b *book, line *shown, rows []play.Taken, in []shownRow, runs [][]play.Run) (windows int64,
+	err error) {
 	name := func(i int) string { return fmt.Sprintf("%s, line %d, arm %d", b.x.Name, len(b.lines)-1, rows[i].Arm) }
 	var ns []int
 	if err := json.Unmarshal(line.Release.N, &ns); err != nil {
@@ -422,14 +451,14 @@ func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.
 			return 0, err
 		}
 	}
+	all := make([]celled, len(rows))
 	for i, row := range rows {
 		if row.Start != b.heads[row.Arm] {
 			return 0, broken(twice, "%s: decisions %d to %d, and those below %d were released before", name(i),
 				row.Start, row.End, b.heads[row.Arm])
 		}
 		b.heads[row.Arm] = row.End
-		var want sums
-		want.begin(len(b.clips))
+		all[i] = newCelled(b)
 		for n := row.Start; n < row.End; n++ {
 			e, _ := epoch(runs[row.Arm], n)
 			k := key{int32(row.Arm), int32(n), e}
@@ -457,29 +486,56 @@ func (w *world) released(b *book, line *shown, rows []play.Taken, runs [][]play.
 					return 0, broken(budgets, "%s: person %d counts %d times", name(i), h.person, b.persons[h.person])
 				}
 			}
-			want.add(b, h, w.values(b, h))
+			all[i].add(b, h, w.values(b, h))
 			delete(b.of, k)
 		}
-		if !b.exact {
-			continue
+	}
+	if !b.exact {
+		return windows, nil
+	}
+	if err := b.apart(all, in, ns); err != nil {
+		return 0, err
+	}
+	slot := 0
+	for i, row := range in {
+		whole, had := &all[i][0], sums{lo: make([]int64, len(b.clips))}
+		for j := range row.slots() {
+			of := whole
+			if len(row.Cells) > 0 {
+				of = &all[i][1+row.Cells[j]]
+			}
+			if err := w.sum(b, line, slot, ns[slot], of, &had, name(i)); err != nil {
+				return 0, err
+			}
+			slot++
 		}
-		if err := w.sum(b, line, i, ns[i], &want, name(i)); err != nil {
-			return 0, err
+		if b.cells.Count > 0 {
+			if err := whole.hold(had, name(i)); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return windows, nil
 }
 
-// sum holds what was released of a row against what must be in it.
-func (w *world) sum(b *book, line *shown, i, n int, want *sums, name string) error {
+// sum holds what was released of a slot against what must be in it, and adds it to what the row has had.
+func (w *world) sum(b *book, line *shown, i, n int, want, had *sums, name string) error {
+	had.least += n
 	first := 0.0
 	if len(line.Release.Vector) > 0 {
 		first = line.Release.Vector[0]
 	} else {
 		first = line.Release.Sum[i]
 	}
-	check := func(value float64, what string, lo, hi int64, vector bool) error {
-		d := w.draws.show(value)
+	check := func(value float64, m int, vector bool) error {
+		what, lo, hi := "rewards", want.lo[m], want.hi[m]
+		if m > 0 {
+			what = "metrics"
+		}
+		lo, hi = min(lo, int64(n)<<20), min(hi, int64(n)<<20)
+		d := w.draws.show(value, func(d *draw) bool {
+			return d.n == n && (vector || d.steps[0] >= lo && d.steps[0] <= hi)
+		})
 		switch {
 		case d == nil:
 			return broken(once, "%s: no curator has drawn its %s, or it was released before", name, what)
@@ -487,11 +543,11 @@ func (w *world) sum(b *book, line *shown, i, n int, want *sums, name string) err
 			return broken(counts, "%s: it says %d decisions, the curator had %d, and there are %d to %d", name, n, d.n,
 				want.least, want.most)
 		}
-		if what == "rewards" && !d.mechanism.Loss().Within(b.each) {
+		if m == 0 && !d.mechanism.Loss().Within(b.each) {
 			return broken(budgets, "%s: %v for a budget of %v", name, d.mechanism, b.each)
 		}
 		got := d.steps[0]
-		lo, hi = min(lo, int64(n)<<20), min(hi, int64(n)<<20)
+		had.lo[m] += got
 		if vector {
 			return w.vector(d, n, want, name)
 		}
@@ -503,21 +559,128 @@ func (w *world) sum(b *book, line *shown, i, n int, want *sums, name string) err
 		}
 		return nil
 	}
-	if err := check(first, "rewards", want.lo[0], want.hi[0], len(line.Release.Vector) > 0); err != nil {
+	if err := check(first, 0, len(line.Release.Vector) > 0); err != nil {
 		return err
 	}
 	for _, r := range line.Rules {
-		if d := w.draws.show(r.Release.Sum[i]); d == nil || d.n != n {
+		if d := w.draws.show(r.Release.Sum[i], func(d *draw) bool { return d.n == n }); d == nil || d.n != n {
 			return broken(once, "%s: no curator has drawn the sum of a rule for %d decisions, or it was released before",
 				name, n)
 		}
 	}
 	for m := range line.Metrics {
-		if err := check(line.Metrics[m].Sum[i], "metrics", want.lo[m+1], want.hi[m+1], false); err != nil {
+		if err := check(line.Metrics[m].Sum[i], m+1, false); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// celled are what the sums of a row must be of: all of it, and then of each cell.
+type celled []sums
+
+func newCelled(b *book) celled {
+	c := make(celled, 1+b.cells.Count)
+	for i := range c {
+		c[i].begin(len(b.clips))
+	}
+	return c
+}
+
+// add adds a decision, which may be in any cell where it is not known in which.
+func (c celled) add(b *book, h *held, values []int64) {
+	c[0].add(b, h, values)
+	switch {
+	case len(c) == 1:
+	case h.cell > 0:
+		c[h.cell].add(b, h, values)
+	default:
+		var one sums
+		one.begin(len(values))
+		one.add(b, h, values)
+		one.least = 0
+		clear(one.lo)
+		for i := range c[1:] {
+			c[1+i].join(one)
+		}
+	}
+}
+
+func (s *sums) join(t sums) {
+	s.least, s.most = s.least+t.least, s.most+t.most
+	for i := range s.lo {
+		s.lo[i], s.hi[i] = s.lo[i]+t.lo[i], s.hi[i]+t.hi[i]
+	}
+}
+
+// hold holds what all cells of a row have had together.
+func (s *sums) hold(had sums, name string) error {
+	if had.least < s.least || had.least > s.most {
+		return broken(counts, "%s: its cells have %d decisions, there are %d to %d", name, had.least, s.least, s.most)
+	}
+	for m, got := range had.lo {
+		lo, hi := min(s.lo[m], int64(had.least)<<20), min(s.hi[m], int64(had.least)<<20)
+		if got < lo || got > hi {
+			return broken(counts, "%s: its cells have %d steps of number %d, there are %d to %d", name, got, m, lo, hi)
+		}
+	}
+	return nil
+}
+
+// apart holds that those cells are released for themselves which have their least of decisions, in a joint batch
+// of all arms, and has all others be in the last one.
+func (b *book) apart(all []celled, in []shownRow, ns []int) error {
+	if b.cells.Count == 0 {
+		return nil
+	}
+	last := b.cells.Count - 1
+	least, has := make([][]int, len(all)), make([][]int, len(all)) // by row and cell: surely, and as it is said
+	slot := 0
+	for i, row := range in {
+		least[i], has[i] = make([]int, b.cells.Count), make([]int, b.cells.Count)
+		if b.x.Split() {
+			least[i], has[i] = least[0], has[0]
+		}
+		for c := range b.cells.Count {
+			least[i][c] += all[i][1+c].least
+		}
+		for _, c := range row.Cells {
+			if c < 0 || c > last {
+				return broken(counts, "%s releases cell %d", b.x.Name, c)
+			}
+			has[i][c] += ns[slot]
+			slot++
+		}
+	}
+	for i, row := range in {
+		for c := range last {
+			switch own := slices.Contains(row.Cells, c); {
+			case own && has[i][c] < b.cells.Least:
+				return broken(counts, "%s: cell %d of arm %d has %d decisions, of %d at least", b.x.Name, c, row.Arm,
+					has[i][c], b.cells.Least)
+			case !own && all[i][1+c].least > 0 && least[i][c] >= b.cells.Least:
+				return broken(counts, "%s: cell %d of arm %d has %d decisions, and is not released for itself", b.x.Name, c,
+					row.Arm, least[i][c])
+			case !own:
+				all[i][1+last].join(all[i][1+c])
+			}
+		}
+		if all[i][1+last].least > 0 && !slices.Contains(row.Cells, last) {
+			return broken(counts, "%s: %d decisions of arm %d are in no cell", b.x.Name, all[i][1+last].least, row.Arm)
+		}
+	}
+	return nil
+}
+
+// cell is the number of a decision's cell from 1 on, whose last is of all that has no declared value.
+func (b *book) cell(about map[string]any) int32 {
+	if b.cells.Count == 0 {
+		return 0
+	}
+	if i := slices.Index(b.x.By.Values, fmt.Sprint(about[b.x.By.Key])); i >= 0 {
+		return int32(i + 1)
+	}
+	return int32(b.cells.Count)
 }
 
 // vector holds the sum of vectors times rewards that was released against what must be in it.
@@ -758,6 +921,16 @@ func (w *world) look(b *book) error {
 		if got := info.Arms[a]; got.Released != arm.Released || got.Sum != arm.Sum || n == len(b.lines) && got.Off != arm.Off {
 			return broken(replays, "%s: arm %d is replayed as %+v, and shown as %+v", b.x.Name, a, arm, got)
 		}
+		of := info.Arms[a]
+		for _, c := range info.Cells {
+			of.Released, of.Sum = of.Released-c.Arms[a].Released, of.Sum-c.Arms[a].Sum
+		}
+		if len(info.Cells) > 0 && (of.Released != 0 || math.Abs(of.Sum) > 1e-6) {
+			return broken(counts, "%s: arm %d is not what its cells are together, but for %+v", b.x.Name, a, of)
+		}
+	}
+	if !reflect.DeepEqual(info.Cells, r.Cells) {
+		return broken(replays, "%s: cells are replayed as %+v, and shown as %+v", b.x.Name, r.Cells, info.Cells)
 	}
 	return nil
 }

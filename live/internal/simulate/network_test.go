@@ -76,26 +76,32 @@ func (n *network) carry(r *http.Request, body []byte) *http.Response {
 }
 
 // asks asks for an arm, over the network where there is one.
-func (w *world) asks(b *book, unit, person string) (token string, arm int, why serve.Reason, ticket []byte, err error) {
+func (w *world) asks(b *book, unit, person string, about map[string]any) (token string, arm int, why serve.Reason,
+	ticket []byte, err error) {
 	if w.net == nil || b.x.Trust != "" {
-		d, err := w.p.e.DecideFor(w.t.Context(), b.x.Name, serve.Ask{Unit: unit, Person: person, Context: w.about()})
+		d, err := w.p.e.DecideFor(w.t.Context(), b.x.Name, serve.Ask{Unit: unit, Person: person, Context: about})
 		if d.Report != nil {
 			ticket = d.Report.Ticket
 		}
 		return d.Token, d.Arm, d.Reason, ticket, err
 	}
-	d, err := w.net.client.Decide(w.t.Context(), b.x.Name, client.Unit{Name: unit, Person: person, Context: w.about()})
+	d, err := w.net.client.Decide(w.t.Context(), b.x.Name, client.Unit{Name: unit, Person: person, Context: about})
 	return d.Token, 0, serve.Reason(d.Reason), nil, err
 }
 
-func (w *world) about() map[string]any {
+// about is the context of a decision, in which a device may be one that nobody has declared, or none.
+func (w *world) about(b *book) map[string]any {
+	out := map[string]any{}
 	switch w.IntN(3) {
 	case 0:
-		return map[string]any{"country": "ch"}
+		out["country"] = "ch"
 	case 1:
-		return map[string]any{"country": "fr"}
+		out["country"] = "fr"
 	}
-	return nil
+	if device := pick[any](w.Rand, "phone", "phone", 3.0, true, "tv", nil); b.cells.Count > 0 && device != nil {
+		out["device"] = device
+	}
+	return out
 }
 
 // rewards reports outcomes, over the network where there is one.

@@ -49,7 +49,7 @@ func plan(seed uint64) (setting, []op) {
 
 // simulated are the kinds of experiments, by the seed.
 var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
-	"joint", "offers", "split", "guards", "local", "many", "persons", "capped", "sums"}
+	"joint", "offers", "split", "guards", "local", "many", "persons", "capped", "sums", "cells"}
 
 // size is how many people there are: many in one world of four.
 func size(r *rand.Rand, s setting) int {
@@ -199,9 +199,10 @@ func (w *world) decide(b *book, unit int) {
 	if b.x.Unit.PerPerson > 0 {
 		person = fmt.Sprint("person ", unit/4)
 	}
-	token, arm, why, ticket, err := w.asks(b, name, person)
+	about := w.about(b)
+	token, arm, why, ticket, err := w.asks(b, name, person, about)
 	if w.refused(b, err); err != nil {
-		b.unheard = true
+		b.unheard[name] = true
 		return
 	}
 	w.tell([]byte(token))
@@ -210,7 +211,7 @@ func (w *world) decide(b *book, unit int) {
 		w.fail(broken(sticky, "%s: %s has met a decision, and is told that it has had all", b.x.Name, name))
 	}
 	if n := b.given[int32(unit/4)]; why == serve.Limit && person != "" && b.last[name] == nil && n < int(b.x.Unit.PerPerson) &&
-		w.net == nil && !b.unheard {
+		w.net == nil && len(b.unheard) == 0 {
 		w.fail(broken(counts, "%s: %s was given %d decisions, and is told that these are all", b.x.Name, person, n))
 	}
 	if token == "" || why != serve.Split {
@@ -238,7 +239,9 @@ func (w *world) decide(b *book, unit int) {
 		}
 		g.h.person = int32(unit / 4)
 		b.given[g.h.person]++
-		g.h.arm = k.arm
+		if g.h.arm = k.arm; !b.unheard[name] { // else it may be what was not heard, with another context
+			g.h.cell = b.cell(about)
+		}
 		w.index++
 		w.count.decisions++
 		if b.last[name] = g; !offer {
@@ -354,10 +357,14 @@ func (w *world) send(b *book, batch []*given) {
 		return
 	}
 	if b.x.Exposure == "retract" && w.IntN(3) == 0 {
-		for _, g := range batch[:min(len(batch), 5)] {
+		n := len(batch)
+		if w.seed%3 > 0 { // else all do, so that nothing counts of an arm in a joint batch
+			n = min(n, 5)
+		}
+		for _, g := range batch[:n] {
 			w.retract(b, g)
 		}
-		batch = batch[min(len(batch), 5):]
+		batch = batch[n:]
 	}
 	if w.net != nil && len(b.x.Metrics) == 0 && !b.x.Aggregates() && w.IntN(2) == 0 {
 		w.queue(b, batch)

@@ -28,11 +28,14 @@ const (
 )
 
 // add adds a line's releases up, and finds the arms that are past a guard.
-func (s *safety) add(b *book, line *shown, arms []int) error {
+func (s *safety) add(b *book, line *shown, rows []shownRow) error {
 	if len(b.x.Guard) == 0 || line.Release == nil {
 		return nil
 	}
-	var ns []int
+	var ns, arms []int // of each sum
+	for _, r := range rows {
+		arms = append(arms, slices.Repeat([]int{r.Arm}, r.slots())...)
+	}
 	p, err := b.x.NewPolicy(decl.ZeroCoins{})
 	if err == nil {
 		err = json.Unmarshal(line.Release.N, &ns)
@@ -54,6 +57,9 @@ func (s *safety) add(b *book, line *shown, arms []int) error {
 			}
 			to := &s.sums[i][arm]
 			to.N, to.Sum, to.Releases, to.Noise = to.N+ns[j], to.Sum+sum, to.Releases+1, noise
+			if j+1 < len(arms) && arms[j+1] == arm { // a cell, and there are more
+				continue
+			}
 			from, end, err := to.Interval(g.Risk / float64(len(b.x.Guard)*len(b.x.Arms)))
 			if err != nil {
 				return broken(guarded, "%s: %v", b.x.Name, err)
