@@ -98,8 +98,8 @@ func (w *world) about(b *book) map[string]any {
 	case 1:
 		out["country"] = "fr"
 	}
-	if device := pick[any](w.Rand, "phone", "phone", 3.0, true, "tv", nil); b.cells.Count > 0 && device != nil {
-		out["device"] = device
+	if b.cells.Count > 0 && w.IntN(6) > 0 {
+		out["device"] = pick[any](w.Rand, "phone", "phone", 3.0, true, "tv")
 	}
 	return out
 }
