@@ -334,3 +334,72 @@ func TestTotalRows(t *testing.T) {
 		}
 	}
 }
+
+// Of an experiment that has failed nothing will be released, so erasing a unit destroys all of its totals.
+func TestErasedTotalOfWhatFailed(t *testing.T) {
+	dir, c := t.TempDir(), newClock()
+	e := open(t, Config{Store: store.SQLite(dir), Clock: c.Now})
+	begin(t, e, sumShop)
+	d, err := e.Decide(t.Context(), "shop", "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := e.Outcomes(t.Context(), "shop", []Outcome{ordered(d.Token, 1, 0.25)}); err != nil {
+		t.Fatal(out, err)
+	}
+	x := mustFind(t, e, "shop")
+	x.mu.Lock()
+	k, _ := x.sign.read(d.Token)
+	name := binary.BigEndian.AppendUint64(nil, x.nameOf(k.arm, int(k.number), "order 1"))
+	x.fail(errors.New("a disk that lies"))
+	x.todo |= theRecord
+	x.mu.Unlock()
+	settle(t, e, c, time.Second, 5)
+	if len(holds(t, dir, name)) == 0 {
+		t.Fatal("its total is in no file before")
+	}
+	if err := e.Erase(t.Context(), "shop", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if left := holds(t, dir, name); len(left) > 0 {
+		t.Errorf("its total is in %v", left)
+	}
+}
+
+// A report that comes too late is the same work whether one came before: how long an answer takes would tell.
+func TestLateReportsWriteNothing(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		c, commits := newClock(), 0
+		e := open(t, Config{Clock: c.Now, Store: func(ctx context.Context) (store.Store, error) {
+			s, err := store.NewMemory().Open(ctx)
+			return countingStore{s, &commits}, err
+		}})
+		begin(t, e, sumShop)
+		d, err := e.Decide(t.Context(), "shop", "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before {
+			if _, err := e.Outcomes(t.Context(), "shop", []Outcome{ordered(d.Token, 1, 1)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settle(t, e, c, time.Second, 90)
+		commits = 0
+		out, err := e.Outcomes(t.Context(), "shop", []Outcome{ordered(d.Token, 2, 1)})
+		if err != nil || out[0].Status != Late || commits != 0 {
+			t.Errorf("reported before: %v: %v, %v after %d commits", before, out, err, commits)
+		}
+	}
+}
+
+// A countingStore counts commits.
+type countingStore struct {
+	store.Store
+	n *int
+}
+
+func (s countingStore) Commit(ctx context.Context, c store.Commit) error {
+	*s.n++
+	return s.Store.Commit(ctx, c)
+}
