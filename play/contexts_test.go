@@ -598,7 +598,14 @@ func TestContextualAllocatesAlike(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return after.Mallocs - before.Mallocs
 	}
-	if none, some := allocated(0), allocated(5); none != some {
+	least := func(rewards int) uint64 { // the runtime allocates too, now and then
+		n := allocated(rewards)
+		for range 9 {
+			n = min(n, allocated(rewards))
+		}
+		return n
+	}
+	if none, some := least(0), least(5); none != some {
 		t.Errorf("%d allocations for a segment without a reward, %d with five", none, some)
 	}
 }

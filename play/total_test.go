@@ -295,10 +295,16 @@ func TestTotalsEnd(t *testing.T) {
 // report to that by itself depends on the order.
 func TestRatiosHold(t *testing.T) {
 	src := rand.New(rand.NewPCG(5, 6))
-	begin := func(how Aggregate) (*Live, Ticket) {
-		l, err := New(Config{Policy: asks(9), Arms: 1, Default: 0.75, Aggregate: how, Window: 10, Epoch: Epoch{1},
+	declared := func(how Aggregate, missing float64) (*Live, error) {
+		return New(Config{Policy: asks(9), Arms: 1, Default: missing, Aggregate: how, Window: 10, Epoch: Epoch{1},
 			Metrics: []Metric{{Name: "orders", Hi: 4, Default: 2, Aggregate: how, Mechanism: privacy.Laplace{Scale: 1}}},
 			Ratios:  []Ratio{{Of: 0, Per: 1}}})
+	}
+	if _, err := declared(First, 0.75); err == nil || !strings.Contains(err.Error(), "a default above its share") {
+		t.Errorf("a default of three quarters for a half: %v", err)
+	}
+	begin := func(how Aggregate) (*Live, Ticket) {
+		l, err := declared(how, 0.5)
 		if err != nil {
 			t.Fatal(err)
 		}
