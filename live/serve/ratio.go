@@ -247,16 +247,24 @@ func (r *SampleRatio) judge(decl *Experiment, tosses [][]interval.Tosses, coin s
 	r.Says = r.says(r.Arms[worst], coin)
 }
 
+// countText is an expected count, whole where it is large.
+func countText(x float64) string {
+	if x >= 1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
+}
+
 func (r *SampleRatio) says(worst RatioArm, coin string) string {
 	if r.Alarm {
 		return fmt.Sprintf("Decisions are not split as they should be: %s gave %s to %d that count, "+
-			"where %.4g are expected. By chance that ever happens with probability %v\u202f%% at most, however often you "+
+			"where %s are expected. By chance that ever happens with probability %v\u202f%% at most, however often you "+
 			"look. Do not believe the means before you know why: look for visitors who do not count, such as "+
-			"activations that are lost with one arm.", coin, worst.Arm, worst.Drawn, worst.Expected, 100*RatioRisk)
+			"activations that are lost with one arm.", coin, worst.Arm, worst.Drawn, countText(worst.Expected), 100*RatioRisk)
 	}
 	var each []string
 	for _, a := range r.Arms {
-		each = append(each, fmt.Sprintf("%s %d times, %.4g expected", a.Arm, a.Drawn, a.Expected))
+		each = append(each, fmt.Sprintf("%s %d times, %s expected", a.Arm, a.Drawn, countText(a.Expected)))
 	}
 	const most = 8
 	if n := len(each); n > most {

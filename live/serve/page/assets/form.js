@@ -40,7 +40,8 @@
   form.addEventListener("input", event => { if (event.target.id === "text") been.add("text"); later(250); });
   form.addEventListener("focusout", event => { if (event.target.name) { been.add(event.target.name); later(0); } });
   // A field that was changed and left before this script was there has been in, too.
-  const changed = [...form.elements].filter(field => "defaultValue" in field && field.value !== field.defaultValue);
+  const changed = [...form.elements].filter(field => field.type === "checkbox" ? field.checked !== field.defaultChecked
+    : "defaultValue" in field && field.value !== field.defaultValue);
   for (const field of form.elements) {
     if (field.getAttribute("aria-invalid") || changed.includes(field) && field !== document.activeElement) been.add(field.name);
   }
