@@ -31,7 +31,7 @@ func celled(build func() house) func() house {
 // nodes, each of which was drawn once, a restart later too, and it costs the budget. Noise is that of
 // its law, but for one run in a million.
 func TestLiveIsTheModel(t *testing.T) {
-	of := policies(t)
+	of, whole := policies(t), t
 	arms := func(name string, take Take, drop, metric bool) func() house {
 		return func() house {
 			cfg := houseConfig(armsOf(of[name]()))
@@ -69,7 +69,7 @@ func TestLiveIsTheModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if c.rapid {
+			if c.rapid && !whole.Failed() {
 				rapid.Check(t, func(t *rapid.T) {
 					h, err := newHouse(none, c.build(), rapid.Uint64().Draw(t, "seed"))
 					if err != nil {
@@ -90,16 +90,19 @@ func TestLiveIsTheModel(t *testing.T) {
 			if c.least == 0 {
 				c.least, c.full, c.lines = 8, 20, max(3, c.lines)
 			}
-			longer(t, c.build, testkit.Size(c.least, c.full), c.lines)
+			longer(t, whole, c.build, testkit.Size(c.least, c.full), c.lines)
 		})
 	}
 }
 
-// longer plays more steps than rapid draws.
-func longer(t *testing.T, build func() house, seeds, least int) {
+// longer plays more steps than rapid draws, as long as nothing of the whole test has failed.
+func longer(t, whole *testing.T, build func() house, seeds, least int) {
 	lines, gone, cut, early, rests, drops := 0, 0, 0, 0, 0, build().cfg.Take != 0
 	var noises []float64
 	for seed := range uint64(seeds) {
+		if whole.Failed() {
+			return
+		}
 		h, err := run(none, build(), seed, 1500)
 		if err == nil {
 			err = h.stop(seeded(seed, 3))

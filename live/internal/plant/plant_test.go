@@ -67,7 +67,7 @@ func TestRevertsAreCommits(t *testing.T) {
 }
 
 // The model of a play finds what is planted in it, in its quick test, and nothing where nothing is. It gives a
-// policy what a line says, and does not see that it had it before.
+// policy what a line says, and does not see that it had it before; and it has no totals, which the simulation has.
 func TestPlayFindsFaults(t *testing.T) {
 	if !testkit.Full() {
 		t.Skip("the program is built again with faults: SOTTO_FULL has it")
@@ -78,10 +78,14 @@ func TestPlayFindsFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range append([]Fault{{File: "play/"}}, Faults()...) {
-		if !strings.HasPrefix(f.File, "play/") || f.Name == "a release learned twice" {
+		if !strings.HasPrefix(f.File, "play/") || f.Name == "a release learned twice" || f.File == "play/total.go" {
 			continue
 		}
-		c := exec.Command(binary, "-test.run=^TestLiveIsTheModel$", "-rapid.checks=1", "-rapid.nofailfile",
+		only := "^TestLiveIsTheModel$"
+		if f.Name == "" { // the package's own test has them all
+			only += "/^dp-klucb$"
+		}
+		c := exec.Command(binary, "-test.run="+only, "-rapid.checks=1", "-rapid.nofailfile",
 			"-rapid.shrinktime=1ms")
 		c.Env = append(os.Environ(), env+"="+f.Name, "SOTTO_FULL=")
 		if out, err := c.CombinedOutput(); (err == nil) != (f.Name == "") {
