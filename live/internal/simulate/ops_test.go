@@ -26,7 +26,7 @@ func plan(seed uint64) (setting, []op) {
 	r := rand.New(rand.NewPCG(seed, 34))
 	s := setting{seed: seed, kind: simulated[seed%uint64(len(simulated))], slept: r.IntN(3) == 0, shared: r.IntN(4) == 0,
 		wire: r.IntN(10) == 0, lies: r.IntN(4) == 0, large: r.IntN(4) == 0,
-		early: r.IntN(8) == 0}
+		early: r.IntN(4) == 0}
 	s.slept = (s.slept || s.kind == "many" && r.IntN(2) == 0) && s.kind != "capped" // whose days are long
 	s.early = s.early && !s.slept && !s.shared
 	s.shared = s.shared && !s.wire // what is passed on between processes goes over sockets
