@@ -60,7 +60,7 @@ func learnt(decl *Experiment, coins [16]byte, lines iter.Seq2[[]byte, error]) ([
 	return again.Estimate, nil
 }
 
-var errArms = fmt.Errorf("there is no model of it, as it has arms, and its report has their means: %w", ErrState)
+var errArms = fmt.Errorf("it has arms, must be contextual to have a model; its report has the arms' means: %w", ErrState)
 
 // modelOf is what was learnt of so many rewards in so many releases of this noise.
 func modelOf(decl *Experiment, rewards, releases int, noise privacy.Mechanism, theta []float64) (*feature.Model, error) {

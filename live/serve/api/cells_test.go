@@ -77,8 +77,8 @@ metrics: [{name: basket, budget: {epsilon: 10}}]
 	for path, says := range map[string][]string{
 		reportPath:          {"Against", "desktop: basket", "red is better than blue"},
 		"/experiments/shop": {"By device", "Against phone", "desktop: basket", "fewer than 4 decisions"},
-		"/metrics": {`sotto_released_cell_mean{arm="red",cell="other",experiment="shop",metric="basket",value="estimate"}`,
-			`sotto_released_cell_difference{arm="blue",cell="phone",experiment="shop",metric="reward",value="high"}`},
+		"/metrics": {`sotto_released_cell_mean{arm="red",cell="other",experiment="shop",value="estimate"}`,
+			`sotto_released_cell_difference{arm="blue",cell="phone",experiment="shop",value="high"}`},
 		"/experiments/shop/ledger.csv": {`"red, phone"`},
 	} {
 		text := strings.ReplaceAll(w.plain(http.MethodGet, path, "").Body.String(), "against", "Against")
