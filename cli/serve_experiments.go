@@ -67,11 +67,7 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 		if err != nil {
 			return err
 		}
-		known := is.Experiment
-		if len(x.Ramp) > 0 { // it says where the ramp stands
-			known.Share = x.Share
-		}
-		keys, err := differs(&known, x)
+		keys, err := differs(&is.Experiment, x)
 		if err != nil {
 			return err
 		}

@@ -387,12 +387,26 @@ func beyond(z, limit float64) int {
 // confidence sequence of Waudby-Smith et al. (arXiv 2103.06476v7, equations 9 and 161) with the tuning
 // parameter 5000, by SequentialTwoSidedTTest of its packages/stats/gbstats/frequentist/tests.py.
 func growthBook(s [2]Sums) int {
+	z, _, n := zed(s)
+	return beyond(z, growthBookWidth(n))
+}
+
+// growthBookWidth is half of its interval, in standard errors, after n decisions.
+func growthBookWidth(n float64) float64 {
 	const tuned = 5000
 	l := -2 * math.Log(0.05)
 	rho2 := (l + math.Log(l+1)) / tuned
-	z, _, n := zed(s)
 	t := n*rho2 + 1
-	return beyond(z, math.Sqrt(2*t*math.Log(math.Sqrt(t)/0.05)/(n*rho2)))
+	return math.Sqrt(2 * t * math.Log(math.Sqrt(t)/0.05) / (n * rho2))
+}
+
+// It is what GrowthBook's own sequential_interval_halfwidth gives at 5 % (commit 8f1db44), over the standard error.
+func TestGrowthBookWidth(t *testing.T) {
+	for n, want := range map[float64]float64{2000: 3.12377909167473, 60_000: 3.2663607095060727} {
+		if got := growthBookWidth(n); math.Abs(got-want) > 1e-9 {
+			t.Errorf("after %v decisions it is %v, must be %v", n, got, want)
+		}
+	}
 }
 
 // statsig is Statsig's, of two sides: the mSPRT of Zhao et al. (arXiv 1905.10493) with the mixing parameter

@@ -109,8 +109,7 @@ func TestPlannedMeanCoversAtAllTimes(t *testing.T) {
 	src := noise.NewFast(12, 13)
 	const rate, scale, risk = 0.3, 4.0, 0.05
 	plan := Plan{Base: 0.3, Effect: 0.2}
-	missed, twin := 0, 0
-	for range runs {
+	seldom(t, runs, most, "without noise", func() (found, twin bool) {
 		s, found, bare := Sums{Noise: privacy.Laplace{Scale: scale}}, false, false
 		for range 16 {
 			n := 4 + s.N/4
@@ -131,15 +130,6 @@ func TestPlannedMeanCoversAtAllTimes(t *testing.T) {
 			bare = bare || outside(s)
 			s.Noise = privacy.Laplace{Scale: scale}
 		}
-		if found {
-			missed++
-		}
-		if bare {
-			twin++
-		}
-	}
-	t.Logf("missed in %d of %d runs, without noise in %d", missed, runs, twin)
-	if missed > most || twin <= most {
-		t.Errorf("missed in %d of %d runs, without noise in %d", missed, runs, twin)
-	}
+		return found, bare
+	})
 }

@@ -170,8 +170,7 @@ func TestEarnedOfThreeCoversUnderDrift(t *testing.T) {
 	src := noise.NewFast(10, 11)
 	shares := []float64{0.6, 0.3, 0.1}
 	table := Table{Arms: 3, Hi: 1, Joint: &Joint{Shares: shares, Plan: Plan{Base: 0.3, Effect: 0.2}}}
-	missed, twin := 0, 0
-	for range runs {
+	seldom(t, runs, most, "at 95 % each time", func() (found, twin bool) {
 		sums, truth, found, naive := make([]Sums, 3), 0.0, false, false
 		for batch := range 25 {
 			const n = 300
@@ -206,16 +205,26 @@ func TestEarnedOfThreeCoversUnderDrift(t *testing.T) {
 			}
 			naive = naive || math.Abs(truth-e.Estimate) > 1.96*math.Sqrt(sd)
 		}
+		return found, naive
+	})
+}
+
+// seldom plays runs, of which at most so many may find something wrong, and more must of a broken twin, which is named.
+func seldom(t *testing.T, runs, most int, named string, run func() (found, twin bool)) {
+	t.Helper()
+	wrong, twin := 0, 0
+	for range runs {
+		found, broken := run()
 		if found {
-			missed++
+			wrong++
 		}
-		if naive {
+		if broken {
 			twin++
 		}
 	}
-	t.Logf("missed in %d of %d runs, at 95 %% each time in %d", missed, runs, twin)
-	if missed > most || twin <= most {
-		t.Errorf("missed in %d of %d runs, at 95 %% each time in %d", missed, runs, twin)
+	t.Logf("wrong in %d of %d runs, %s in %d", wrong, runs, named, twin)
+	if wrong > most || twin <= most {
+		t.Errorf("wrong in %d of %d runs, at most %d may be; %s in %d, and more must", wrong, runs, most, named, twin)
 	}
 }
 
@@ -228,8 +237,7 @@ func TestVerdictIsSeldomWrong(t *testing.T) {
 	runs, most := testkit.Size(500, 2000), testkit.Size(52, 153)
 	src := noise.NewFast(8, 9)
 	table := Table{Arms: 3, Hi: 1, Joint: &Joint{Shares: []float64{0.4, 0.3, 0.3}, Plan: Plan{Base: 0.2, Effect: 0.05}}}
-	wrong, twin := 0, 0
-	for range runs {
+	seldom(t, runs, most, "at 95 % each time", func() (found, twin bool) {
 		sums := make([]Sums, 3)
 		found, naive := false, false
 		for batch := range 25 {
@@ -245,17 +253,8 @@ func TestVerdictIsSeldomWrong(t *testing.T) {
 			z := math.Abs(sums[1].Sum-sums[2].Sum) / math.Sqrt(2*float64(sums[1].N)*p*(1-p)+4*float64(batch+1))
 			naive = naive || z > 1.96
 		}
-		if found {
-			wrong++
-		}
-		if naive {
-			twin++
-		}
-	}
-	t.Logf("wrong in %d of %d runs, at 95 %% each time in %d", wrong, runs, twin)
-	if wrong > most || twin <= most {
-		t.Errorf("wrong in %d of %d runs, at 95 %% each time in %d", wrong, runs, twin)
-	}
+		return found, naive
+	})
 }
 
 // The page, the report and a replay ask a table for the answer.

@@ -126,9 +126,10 @@ func stepCurator(build func(release.Config) (release.Curator, error), cfg releas
 	return s, nil
 }
 
-// first is what each sum counts of a decision whose first report counts.
+// first is what each sum counts of a decision whose first report counts; good until it is asked again.
 func (l *Live) first(reward float64, metrics []float64) []int64 {
-	out := slices.Clone(l.missing)
+	l.counts = append(l.counts[:0], l.missing...)
+	out := l.counts
 	out[0] = l.clip.Steps(reward)
 	for i, f := range l.further {
 		if i < len(metrics) && metrics[i] == metrics[i] {

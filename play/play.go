@@ -158,6 +158,7 @@ type Live struct {
 	adds    bool         // several reports of a decision can count, see Add
 	further []further    // sums of a decision beside its reward
 	missing []int64      // what is counted where nothing came, of all the sums of a decision, in steps
+	counts  []int64      // of one report, see first
 	line    bytes.Buffer // what the ledger writes
 	ledger  *privacy.Ledger
 

@@ -114,11 +114,7 @@ func (l *Live) Add(t Ticket, name uint64, reward float64, metrics []float64, now
 		l.addReport(s, i, name, reward, metrics)
 	} else if !s.Came.Has(i) && !s.Gone.Has(i) {
 		s.Came.add(i)
-		if len(l.further) == 0 && l.cfg.Cells.Count == 0 {
-			s.Sum += l.clip.Steps(reward)
-		} else {
-			l.add(s, i, l.first(reward, metrics), make([]int64, len(l.missing)))
-		}
+		l.add(s, i, l.first(reward, metrics))
 	}
 	return Accepted, nil
 }
@@ -135,9 +131,9 @@ func (l *Live) addReport(s *Segment, i int, name uint64, reward float64, metrics
 	case name != 0:
 		total.Names = slices.Insert(total.Names, at, name)
 	}
-	was := make([]int64, len(l.missing))
+	before := make([]int64, len(l.missing))
 	if there {
-		was = l.worth(total)
+		before = l.worth(total)
 	} else {
 		total.Sums = make([]Running, len(l.missing))
 		s.Came.add(i)
@@ -154,7 +150,11 @@ func (l *Live) addReport(s *Segment, i int, name uint64, reward float64, metrics
 			total.Sums[j].add(how, clip, hi-lo, x)
 		}
 	}
-	l.add(s, i, l.worth(total), was)
+	more := l.worth(total)
+	for j := range more {
+		more[j] -= before[j]
+	}
+	l.add(s, i, more)
 	if s.Totals == nil {
 		s.Totals = map[int]Total{}
 	}
@@ -171,21 +171,21 @@ func (l *Live) worth(total Total) []int64 {
 	return l.within(out)
 }
 
-// add adds to the segment's sums what the decision at i is worth, less what it was before: the reward's in Sum and
+// add adds to the segment's sums what the decision at i is worth more: the reward's in Sum and
 // each metric's in More, or with cells all of them in the cell's part of More.
-func (l *Live) add(s *Segment, i int, now, was []int64) {
+func (l *Live) add(s *Segment, i int, more []int64) {
 	if s.More == nil && l.more() > 0 {
 		s.More = make([]int64, l.more())
 	}
 	of := s.More
 	if l.cfg.Cells.Count > 0 {
-		of = of[len(now)*s.cellOf(i):]
+		of = of[len(more)*s.cellOf(i):]
 	} else {
-		s.Sum += now[0] - was[0]
-		now, was = now[1:], was[1:]
+		s.Sum += more[0]
+		more = more[1:]
 	}
-	for j := range now {
-		of[j] += now[j] - was[j]
+	for j, x := range more {
+		of[j] += x
 	}
 }
 

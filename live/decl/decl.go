@@ -99,7 +99,7 @@ type Experiment struct {
 	Metrics []Metric
 	Ratios  []Ratio // of two of these numbers, which cost nothing more
 	Guard   []Guard // bounds of them, or of the reward
-	Ramp    []Step  // the shares that it goes through; Share is where it stands, the first if it is 0
+	Ramp    []Step  // the shares that it goes through, in the place of Share
 	// Missing says what a decision counts whose reward does not come, MissingDefault if it is
 	// empty, and Reports what reporters promise, ReportsSome if it is empty.
 	Missing, Reports string

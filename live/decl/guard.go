@@ -18,7 +18,7 @@ import (
 
 // A Guard is a bound that the mean of a metric must keep, of each arm.
 type Guard struct {
-	Metric string // the name of one, or RewardMetric
+	Metric string // the name of one, or RewardName
 	// Side is where the mean must stay of Bound: Below or Above. Bound is in the metric's units.
 	Side  string
 	Bound float64
@@ -27,11 +27,10 @@ type Guard struct {
 	Risk float64
 }
 
-// The sides of a guard, and the metric that is the reward.
+// The sides of a guard.
 const (
-	Below        = "below"
-	Above        = "above"
-	RewardMetric = "reward"
+	Below = "below"
+	Above = "above"
 )
 
 // A Step of a ramp: a share of units, as Experiment.Share, and how long it is kept at least. The last one has
@@ -92,19 +91,14 @@ func safetyKeys() []keyed.Key[Experiment] {
 		keyed.Of("ramp", keyed.Many(keyed.Mapped(stepKeys), keyed.Object{"minItems": 1, "maxItems": maxSteps}),
 			func(l *Experiment) *[]Step { return &l.Ramp },
 			"the shares of units that are in it, one after the other: a step follows when its time is over and each "+
-				"arm surely keeps each guard; share then says where it stands"),
+				"arm surely keeps each guard; in the place of share"),
 	}
 }
 
 // Of is the metric of a guard in Metrics, −1 for the reward, and the range that its mean is in.
 func (l *Experiment) Of(g Guard) (metric int, lo, hi float64) {
-	metric = slices.IndexFunc(l.Metrics, func(m Metric) bool { return m.Name == g.Metric })
-	if metric < 0 {
-		lo, hi = l.Range()
-		return metric, lo, hi
-	}
-	lo, hi = l.Metrics[metric].Range()
-	return metric, lo, hi
+	i, n := l.numberOf(g.Metric)
+	return i - 1, n.lo, n.hi
 }
 
 // GuardRisk is the risk at which a guard judges one arm: its own, shared out to all guards and arms. So the
@@ -113,19 +107,6 @@ func (l *Experiment) Of(g Guard) (metric int, lo, hi float64) {
 // theorem of interval.Sums.Side).
 func (l *Experiment) GuardRisk(g Guard) float64 {
 	return g.Risk / float64(len(l.Guard)*len(l.Arms))
-}
-
-// InShare is the share of units that are in it now: Share, or where a ramp begins. 0 is all.
-func (l *Experiment) InShare() float64 {
-	if l.Share == 0 && len(l.Ramp) > 0 {
-		return l.Ramp[0].Share
-	}
-	return l.Share
-}
-
-// Stands is the step at which the ramp stands, −1 if there is none.
-func (l *Experiment) Stands() int {
-	return slices.IndexFunc(l.Ramp, func(s Step) bool { return s.Share == l.InShare() })
 }
 
 // Keeps says on which side of a guard's bound an arm is that surely keeps it, as interval.Sums.Side.
@@ -149,14 +130,16 @@ func (l *Experiment) checkGuard() error {
 	}
 	for i, g := range l.Guard {
 		at := fmt.Sprintf("guard[%d]", i)
-		metric, lo, hi := l.Of(g)
+		known, of := l.numberOf(g.Metric)
+		lo, hi := of.lo, of.hi
 		switch {
-		case metric >= 0 && g.Metric == RewardMetric:
-			return l.fail(at+".metric", "is %s, which is the reward and the name of a metric: give that another name",
-				RewardMetric)
-		case metric < 0 && g.Metric != RewardMetric:
+		case l.twoRewards(g.Metric):
+			return l.fail(at+".metric", twoRewards, RewardName)
+		case slices.ContainsFunc(l.Ratios, func(r Ratio) bool { return r.Name == g.Metric }):
+			return l.fail(at+".metric", "is %q, which is a ratio, must be %s or one of the metrics", g.Metric, RewardName)
+		case known < 0:
 			return l.fail(at+".metric", "is %q, which has no budget, must be %s or one of the metrics: declare "+
-				"metrics: [{name: %s, budget: {epsilon: 0.1}}]", keyed.Clip(g.Metric), RewardMetric, keyed.Clip(g.Metric))
+				"metrics: [{name: %s, budget: {epsilon: 0.1}}]", keyed.Clip(g.Metric), RewardName, keyed.Clip(g.Metric))
 		case g.Side != Below && g.Side != Above:
 			return l.fail(at, "has no bound, must have %s or %s", Below, Above)
 		case !(g.Bound > lo && g.Bound < hi):
@@ -192,9 +175,8 @@ func (l *Experiment) checkRamp() error {
 			return l.fail(at+".for", "is %v, must be from %v to %v: 24h is usual", s.For, MinWindow, MaxWindow)
 		}
 	}
-	if len(l.Ramp) > 0 && l.Stands() < 0 {
-		return l.fail("share", "is %v, must be a share of the ramp, or not given: then it is that of the first step, "+
-			"%v", l.Share, l.Ramp[0].Share)
+	if len(l.Ramp) > 0 && l.Share != 0 {
+		return l.fail("share", "is %v, must be left out beside a ramp, which begins with %v", l.Share, l.Ramp[0].Share)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func TestGuard(t *testing.T) {
 		{"guard:", "ramp: [{share: 0.5, for: 1h}, {share: 1.5}]\nguard:", "ramp[1].share", "above 0 and at most 1"},
 		{"guard:", "ramp: [{share: 0.5}, {share: 1}]\nguard:", "ramp[0].for", "24h is usual"},
 		{"guard:", "ramp: [{share: 0.5, for: 1h}]\nguard:", "ramp[0].for", "add a step"},
-		{"guard:", "share: 0.3\nramp: [{share: 0.5, for: 1h}, {share: 1}]\nguard:", "share", "the first step, 0.5"},
+		{"guard:", "share: 0.3\nramp: [{share: 0.5, for: 1h}, {share: 1}]\nguard:", "share", "must be left out beside a ramp, which begins with 0.5"},
 		{"metrics:", "trust: local\n#", "guard", "it needs trust central"},
 	} {
 		l, err := Parse("shop.yaml", []byte(strings.Replace(guarded, c.old, c.new, 1)))

@@ -15,12 +15,20 @@ import (
 // 500 and orders from 0 to 10 at most 50 an order.
 type Ratio struct {
 	Name string
-	// Of and Per are names of metrics, or RewardName where no metric has that name.
+	// Of and Per are names of metrics, or RewardName.
 	Of, Per string
 }
 
-// RewardName is what a ratio calls the reward.
+// RewardName is what ratios and guards call the reward.
 const RewardName = "reward"
+
+const twoRewards = "is %s, which is the reward and the name of a metric: give that another name"
+
+// twoRewards says that a name is the reward's and a metric's.
+func (l *Experiment) twoRewards(name string) bool {
+	i, _ := l.numberOf(name)
+	return i > 0 && name == RewardName
+}
 
 func ratioKeys() []keyed.Key[Ratio] {
 	return []keyed.Key[Ratio]{
@@ -50,17 +58,20 @@ func (l *Experiment) numberOf(name string) (i int, n number) {
 	return 0, n
 }
 
-// NumberRange is the range of the reward or a metric, by what a ratio calls it.
-func (l *Experiment) NumberRange(name string) (lo, hi float64) {
-	_, n := l.numberOf(name)
-	return n.lo, n.hi
-}
-
 // RatioRange is from where to where a ratio can be.
 func (l *Experiment) RatioRange(r Ratio) (lo, hi float64) {
 	_, of := l.numberOf(r.Of)
 	_, per := l.numberOf(r.Per)
 	return 0, of.hi / per.hi
+}
+
+// Most is the end of the range of a number, by its place in PlayRatios.
+func (l *Experiment) Most(number int) float64 {
+	_, hi := l.Range()
+	if number > 0 {
+		_, hi = l.Metrics[number-1].Range()
+	}
+	return hi
 }
 
 // PlayRatios are the ratios as they are played.
@@ -101,6 +112,9 @@ func (l *Experiment) checkRatios() error {
 			var known int
 			if known, both[j] = l.numberOf(of.name); known < 0 {
 				return l.fail(at+of.key, "is %q, must be the name of a metric, or %s", keyed.Clip(of.name), RewardName)
+			}
+			if l.twoRewards(of.name) {
+				return l.fail(at+of.key, twoRewards, RewardName)
 			}
 			if both[j].lo != 0 {
 				return l.fail(at+of.key, "is %s, whose range is from %v, must be from 0: a ratio has an interval where what "+

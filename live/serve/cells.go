@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/interval"
+	decls "github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 )
 
@@ -75,24 +76,11 @@ type ByCell struct {
 
 // ByCell has the experiment's cells; nil if it has none. What it gives is shared: it must not be changed.
 func (i *Info) ByCell() *ByCell {
-	return byCell(&i.Experiment, i.cells.get(i.Arms, func() *Measures { return measuredBy(&i.Experiment, i.Arms, i.Cells) }))
+	return i.cells.get(i.Arms, func() *ByCell { return measuredBy(&i.Experiment, i.Arms, i.Cells) })
 }
 
 // ByCell is as that of Info.
-func (r *Replayed) ByCell() *ByCell {
-	return byCell(&r.Experiment, measuredBy(&r.Experiment, r.Arms, r.Cells))
-}
-
-func byCell(decl *Experiment, all *Measures) *ByCell {
-	if all == nil {
-		return nil
-	}
-	of, err := decl.PlayCells()
-	if err != nil { // it was checked
-		return nil
-	}
-	return &ByCell{By: decl.By.Key, Minimum: of.Least, Measures: *all}
-}
+func (r *Replayed) ByCell() *ByCell { return measuredBy(&r.Experiment, r.Arms, r.Cells) }
 
 // withOff has the arms that were taken off marked in each cell too.
 func withOff(cells []CellInfo, arms []ArmInfo) []CellInfo {
@@ -107,12 +95,14 @@ func withOff(cells []CellInfo, arms []ArmInfo) []CellInfo {
 
 // measuredBy makes the measures of cells: of each the reward, with the intervals and the verdict of a table
 // that shares the risk with those of the other cells, then the metrics likewise.
-func measuredBy(decl *Experiment, arms []ArmInfo, cells []CellInfo) *Measures {
-	if len(cells) == 0 {
+func measuredBy(decl *Experiment, arms []ArmInfo, cells []CellInfo) *ByCell {
+	of, err := decl.PlayCells()
+	if len(cells) == 0 || err != nil { // it was checked
 		return nil
 	}
-	out := &Measures{Control: decl.Arms[controlOf(decl)].Name, Confidence: interval.Confidence}
-	out.Says = celledSays(decl, len(cells))
+	out := &ByCell{By: decl.By.Key, Minimum: of.Least,
+		Measures: Measures{Control: decl.Arms[controlOf(decl)].Name, Confidence: interval.Confidence}}
+	out.Says = celledSays(decl, len(cells), of.Least)
 	for _, c := range withOff(cells, arms) {
 		out.Each = append(out.Each, rewardOfCell(decl, c, len(cells)))
 		if m := measured(decl, c.Arms, c.Metrics, len(cells)); m != nil {
@@ -134,19 +124,15 @@ func measuredBy(decl *Experiment, arms []ArmInfo, cells []CellInfo) *Measures {
 // rewardOfCell is the reward of a cell, as a measure.
 func rewardOfCell(decl *Experiment, c CellInfo, cells int) Measure {
 	lo, hi := decl.Range()
-	out := Measure{Cell: c.Name, Name: "reward", Range: [2]float64{lo, hi}, Default: decl.Default,
+	out := Measure{Cell: c.Name, Name: decls.RewardName, Range: [2]float64{lo, hi}, Default: decl.Default,
 		Budget: fmt.Sprint(decl.Budget)}
 	table, named := decl.Table(), namedArms(decl, c.Arms)
 	table.Cells = cells
 	control := controlOf(decl)
-	for a, arm := range c.Arms {
-		to := MeasuredArm{Arm: decl.Arms[a].Name, Released: arm.Released, Interval: table.Mean(named[a].Sums)}
-		to.means(lo, hi, arm, c.Arms[control], arm.Sum, c.Arms[control].Sum, a == control)
-		if to.Difference != nil {
-			to.DifferenceInterval = table.Lead(named, a, control)
-		}
-		out.Arms = append(out.Arms, to)
+	for a := range c.Arms {
+		out.add(decl.Arms[a].Name, named[a].Sums, table.Mean(named[a].Sums))
 	}
+	out.compare(control, func(a int) *[2]float64 { return table.Lead(named, a, control) })
 	v := table.Verdict(named)
 	out.Verdict = &v
 	return out
@@ -156,14 +142,12 @@ func rewardOfCell(decl *Experiment, c CellInfo, cells int) Measure {
 // here and [L2, U2] there, from L1−U2 to U1−L2.
 func (m *Measure) apart(first Measure) {
 	for a := range m.Arms {
-		if here, there := m.Arms[a].DifferenceInterval, first.Arms[a].DifferenceInterval; here != nil && there != nil {
-			m.Arms[a].Apart = &[2]float64{here[0] - there[1], here[1] - there[0]}
-		}
+		m.Arms[a].Apart = less(m.Arms[a].DifferenceInterval, first.Arms[a].DifferenceInterval)
 	}
 }
 
 // celledSays is what the intervals of cells are, and on what they rest.
-func celledSays(decl *Experiment, cells int) string {
+func celledSays(decl *Experiment, cells, least int) string {
 	text := fmt.Sprintf("The reward's intervals of all %d cells include the noise and stay valid however often you "+
 		"look, all of them together with probability %v\u202f%%: each cell has 1/%d of the risk. ", cells, 100*interval.Confidence, cells)
 	if len(decl.Metrics) > 0 {
@@ -173,7 +157,7 @@ func celledSays(decl *Experiment, cells int) string {
 	if decl.Split() {
 		text += " Verdicts and differences hold whatever changes over time; means, and all of a ratio, assume that it " +
 			"does not in a cell of an arm."
-		if of, err := decl.PlayCells(); err == nil && of.Least > 1 {
+		if least > 1 {
 			text += " All of a cell assumes that how many decisions of a batch are in it does not follow from arms or " +
 				"outcomes of the same batch, since fewer than the minimum join another one."
 		}

@@ -90,9 +90,6 @@ func (c Change) in(x *Experiment) {
 	if c.Floor != nil {
 		x.Floor = *c.Floor
 	}
-	if c.Share != nil {
-		x.Share = *c.Share
-	}
 }
 
 // done is in, of a change that was made. Programs before had a report_after that was not declared follow

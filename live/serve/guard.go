@@ -59,7 +59,7 @@ type bound struct {
 
 // newWatch is that of what was declared.
 func newWatch(x *Experiment) (w watch, err error) {
-	if w.ramp = (ramp{steps: x.Ramp, at: x.Stands()}); len(x.Guard)+len(x.Ramp) == 0 {
+	if w.ramp = (ramp{steps: x.Ramp}); len(x.Guard)+len(x.Ramp) == 0 {
 		return w, nil
 	}
 	metrics, err := x.PlayMetrics()

@@ -83,10 +83,11 @@ type Info struct {
 	Spent, Cap privacy.Loss
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
 
-	watch           watch
-	began           int64      // when it was started
-	measured, cells *measuring // of its metrics, and of its cells; nil: they are measured anew
-	coins           coins
+	watch    watch
+	began    int64                // when it was started
+	measured *measuring[Measures] // of its metrics; nil: they are measured anew
+	cells    *measuring[ByCell]   // of its cells, likewise
+	coins    coins
 }
 
 // An ArmInfo is what is public of an arm.
@@ -188,8 +189,8 @@ type served struct {
 	seen    int64        // when its last release was shown
 	ledger  *privacy.Ledger
 	board   board
-	metrics measuring
-	byCells measuring
+	metrics measuring[Measures]
+	byCells measuring[ByCell]
 	sign    signer
 	coins   *rand.Rand // of the floor
 	hashes
@@ -543,7 +544,7 @@ const maxUnit = 4096
 // in says whether a unit is in the experiment's share and in its range of its layer. Where units
 // have no names, the share is drawn.
 func (x *served) in(unit string) bool {
-	if share := x.decl.InShare(); share > 0 && share < 1 {
+	if share := x.share(); share > 0 && share < 1 {
 		at := x.coins.Float64
 		if unit != "" {
 			at = func() float64 { return point(x.shares, unit) }

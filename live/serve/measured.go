@@ -71,18 +71,35 @@ type MeasuredArm struct {
 	Apart *[2]float64 `json:"apart,omitempty"`
 }
 
-// means has the mean of an arm with this noisy sum, and its difference to the control's, in units.
-func (to *MeasuredArm) means(lo, hi float64, arm, control ArmInfo, sum, base float64, itself bool) {
-	to.Sum = float64(lo*float64(arm.Released)) + float64((hi-lo)*sum)
-	mean := func(sum float64, n int) float64 { return lo + float64((hi-lo)*(sum/float64(n))) }
-	if arm.Released > 0 {
-		x := mean(sum, arm.Released)
+// add adds an arm, of which this was released in the measure's range, with an interval for its mean.
+func (m *Measure) add(arm string, of interval.Sums, mean *[2]float64) {
+	lo, width := m.Range[0], m.Range[1]-m.Range[0]
+	to := MeasuredArm{Arm: arm, Released: of.N, Interval: mean,
+		Sum: float64(lo*float64(of.N)) + float64(width*of.Sum)}
+	if of.N > 0 {
+		x := lo + float64(width*(of.Sum/float64(of.N)))
 		to.Mean = &x
 	}
-	if !itself && arm.Released > 0 && control.Released > 0 {
-		x := *to.Mean - mean(base, control.Released)
-		to.Difference = &x
+	m.Arms = append(m.Arms, to)
+}
+
+// compare holds the arms' means against the control's, with an interval for the difference of each.
+func (m *Measure) compare(control int, difference func(a int) *[2]float64) {
+	base := m.Arms[control].Mean
+	for a := range m.Arms {
+		if to := &m.Arms[a]; a != control && to.Mean != nil && base != nil {
+			x := *to.Mean - *base
+			to.Difference, to.DifferenceInterval = &x, difference(a)
+		}
 	}
+}
+
+// less is how far what is in one interval is from what is in another, where both hold.
+func less(x, y *[2]float64) *[2]float64 {
+	if x == nil || y == nil {
+		return nil
+	}
+	return &[2]float64{x[0] - y[1], x[1] - y[0]}
 }
 
 // Measured are the experiment's metrics; nil if it has none. What it gives is shared: it must not be
@@ -93,14 +110,14 @@ func (i *Info) Measured() *Measures {
 
 // measuring keeps what was measured until there is another release: a difference takes milliseconds, and
 // whoever asks for a page or a scrape asks for all of them.
-type measuring struct {
+type measuring[T any] struct {
 	sync.Mutex
 	releases int
-	made     *Measures
+	made     *T
 }
 
 // get is what was made of these arms, or made anew.
-func (m *measuring) get(arms []ArmInfo, anew func() *Measures) *Measures {
+func (m *measuring[T]) get(arms []ArmInfo, anew func() *T) *T {
 	if m == nil {
 		return anew()
 	}
@@ -138,48 +155,39 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Me
 	rows := len(played) + len(decl.Ratios)
 	risk := (1 - interval.Confidence) / float64(rows*parts)
 	out.Says = out.says(rows, len(decl.Ratios) > 0, joint != nil, decl.IntervalCondition())
+	released := func(number, a int) interval.Sums { // of the reward, or of a metric
+		of := arms[a].Sums()
+		if number > 0 {
+			of.Sum, of.Noise = sums[number-1][a], played[number-1].Mechanism
+		}
+		return of
+	}
 	for m, of := range played {
 		lo, hi := decl.Metrics[m].Range()
 		row := interval.Controlled{Arms: len(arms), Lo: lo, Hi: hi, Risk: risk}
 		one := Measure{Name: of.Name, Range: [2]float64{lo, hi}, Default: of.Default,
 			Budget: fmt.Sprint(decl.Metrics[m].Budget)}
-		released := func(a int) interval.Sums {
-			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[m][a], Noise: of.Mechanism}
+		for a := range arms {
+			one.add(decl.Arms[a].Name, released(1+m, a), row.Mean(released(1+m, a)))
 		}
-		for a, arm := range arms {
-			to := MeasuredArm{Arm: decl.Arms[a].Name, Released: arm.Released, Interval: row.Mean(released(a))}
-			to.means(lo, hi, arm, arms[control], sums[m][a], sums[m][control], a == control)
-			switch {
-			case to.Difference == nil:
-			case joint != nil:
-				share := joint.Shares[a] / (joint.Shares[a] + joint.Shares[control])
-				to.DifferenceInterval = row.Effect(released(a), released(control), share)
-			default:
-				to.DifferenceInterval = row.Difference(released(a), released(control))
+		one.compare(control, func(a int) *[2]float64 {
+			if joint == nil {
+				return row.Difference(released(1+m, a), released(1+m, control))
 			}
-			one.Arms = append(one.Arms, to)
-		}
+			share := joint.Shares[a] / (joint.Shares[a] + joint.Shares[control])
+			return row.Effect(released(1+m, a), released(1+m, control), share)
+		})
 		out.Each = append(out.Each, one)
 	}
 	for i, of := range decl.PlayRatios() {
-		released := func(sum, a int) interval.Sums {
-			if sum == 0 {
-				return arms[a].Sums()
-			}
-			return interval.Sums{N: arms[a].Released, Releases: arms[a].Releases, Sum: sums[sum-1][a],
-				Noise: played[sum-1].Mechanism}
-		}
 		one := Measure{Name: decl.Ratios[i].Name, Ratio: []string{decl.Ratios[i].Of, decl.Ratios[i].Per}}
 		one.Range[0], one.Range[1] = decl.RatioRange(decl.Ratios[i])
 		for a := range arms {
-			one.Arms = append(one.Arms, divided(one.Range[1], released(of.Of, a), released(of.Per, a), risk/float64(len(arms))))
-			one.Arms[a].Arm = decl.Arms[a].Name
-			_, hi := decl.NumberRange(decl.Ratios[i].Of)
-			one.Arms[a].Sum = float64(hi * released(of.Of, a).Sum)
+			to := divided(one.Range[1], released(of.Of, a), released(of.Per, a), risk/float64(len(arms)))
+			to.Arm, to.Sum = decl.Arms[a].Name, float64(decl.Most(of.Of)*released(of.Of, a).Sum)
+			one.Arms = append(one.Arms, to)
 		}
-		for a := range arms {
-			one.Arms[a].against(one.Arms[control], a == control)
-		}
+		one.compare(control, func(a int) *[2]float64 { return less(one.Arms[a].Interval, one.Arms[control].Interval) })
 		out.Each = append(out.Each, one)
 	}
 	return out
@@ -198,17 +206,6 @@ func divided(most float64, of, per interval.Sums, risk float64) (out MeasuredArm
 		out.Interval = &[2]float64{float64(most * lo), float64(most * hi)}
 	}
 	return out
-}
-
-// against adds the difference of a ratio to the control's. Where both intervals hold so does its own.
-func (a *MeasuredArm) against(control MeasuredArm, same bool) {
-	if same || a.Mean == nil || control.Mean == nil {
-		return
-	}
-	x := *a.Mean - *control.Mean
-	if a.Difference = &x; a.Interval != nil && control.Interval != nil {
-		a.DifferenceInterval = &[2]float64{a.Interval[0] - control.Interval[1], a.Interval[1] - control.Interval[0]}
-	}
 }
 
 // says is what intervals of so many metrics are, and on what they rest.

@@ -15,7 +15,7 @@ import (
 func TestMeasured(t *testing.T) {
 	decl := parse(t, with("metrics: [{name: basket, range: [-20, 200], budget: {epsilon: 0.25}}, "+
 		"{name: pages, range: [0, 9], default: 1, budget: {epsilon: 0.5}}]\nfallback: blue\nexposure: retract"))
-	info := Info{Experiment: decl, Metrics: [][]float64{{30, 90}, {20, 0}}, measured: &measuring{},
+	info := Info{Experiment: decl, Metrics: [][]float64{{30, 90}, {20, 0}}, measured: &measuring[Measures]{},
 		Arms: []ArmInfo{{Released: 100, Releases: 2, Sum: 30}, {Released: 300, Releases: 3, Sum: 90, Off: true}}}
 	m := info.Measured()
 	if m.Control != "blue" || m.Confidence != interval.Confidence || len(m.Each) != 2 ||
@@ -65,7 +65,7 @@ func TestMeasured(t *testing.T) {
 func TestMeasuredOfAnABTest(t *testing.T) {
 	decl := parse(t, strings.Replace(named("ab", "policy: {policy: split}", "shares: {red: 0.6, blue: 0.4}",
 		"metrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]"), "floor: 0.1\n", "", 1))
-	info := Info{Experiment: decl, Metrics: [][]float64{{180, 90}}, measured: &measuring{}, Arms: []ArmInfo{
+	info := Info{Experiment: decl, Metrics: [][]float64{{180, 90}}, measured: &measuring[Measures]{}, Arms: []ArmInfo{
 		{Released: 600, Releases: 2}, {Released: 400, Releases: 2}}}
 	m := info.Measured()
 	of := func(n int, sum float64) interval.Sums {

@@ -43,6 +43,9 @@ func (x *served) model(ctx context.Context, e *Engine) (*feature.Model, error) {
 		if theta, err = learnt(&decl, coins, e.lines(ctx, x, 0)); err != nil {
 			return nil, err
 		}
+		x.mu.Lock()
+		x.events.estimate = theta // no line follows where nothing is played
+		x.mu.Unlock()
 	}
 	return modelOf(&decl, of.Released, of.Releases, of.Noise, theta)
 }

@@ -11,7 +11,7 @@ import (
 // A ramp is where a declared one stands, of a board. It follows from lines and from their times.
 type ramp struct {
 	steps []decl.Step
-	at    int   // the step; −1: there is none
+	at    int   // the step
 	since int64 // the time of the line of this step; 0: it is the first
 }
 
@@ -22,6 +22,14 @@ func (r *ramp) stepped(share float64, at int64) {
 			r.at, r.since = i, at
 		}
 	}
+}
+
+// share is that of units that are in the experiment now; 0 is all.
+func (x *served) share() float64 {
+	if r := x.board.watch.ramp; len(r.steps) > 0 {
+		return r.steps[r.at].Share
+	}
+	return x.decl.Share
 }
 
 // until is when the time of the step is over.
@@ -40,7 +48,7 @@ var errTop = errors.New("the ramp is at its last step")
 // probability that it ever steps up while an arm was past its bound at each of its decisions.
 func (b *board) mayStep(x *Experiment, began, at int64) error {
 	w := &b.watch
-	if w.at < 0 || w.at+1 >= len(w.steps) {
+	if w.at+1 >= len(w.steps) {
 		return errTop
 	}
 	if until := w.until(x, began); at < until {
@@ -85,7 +93,7 @@ type Ramp struct {
 // Ramp is where the experiment's ramp stands; nil if it has none.
 func (i *Info) Ramp() *Ramp {
 	b := board{queues: i.Arms, watch: i.watch}
-	if b.watch.at < 0 || len(b.watch.steps) == 0 {
+	if len(b.watch.steps) == 0 {
 		return nil
 	}
 	out := &Ramp{Share: b.watch.steps[b.watch.at].Share}

@@ -68,7 +68,7 @@ func TestRamp(t *testing.T) {
 	}
 	text := published(t, g.e)
 	r, err := Replay(strings.NewReader(text), catalog.Catalog{})
-	if err != nil || r.Experiment.Share != 1 {
+	if err != nil || len(r.watch.steps) != 3 || r.watch.at != 2 || r.Experiment.Share != 0 {
 		t.Fatalf("%v, %v", r, err)
 	}
 	lines := strings.SplitAfter(text, "\n")

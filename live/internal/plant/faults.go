@@ -487,12 +487,11 @@ func Faults() []Fault {
 	}, {
 		// A report of several is clipped by itself: what takes away counts as nothing, and a unit can be worth many ranges.
 		Name: "each report clipped", File: "play/total.go",
-		Was: `l.add(s, i, l.worth(total), was)`,
-		Is: `if now := l.worth(total); PLANTED {
-		l.add(s, i, l.first(reward, metrics), make([]int64, len(was)))
-	} else {
-		l.add(s, i, now, was)
-	}`,
+		Was: `l.add(s, i, more)`,
+		Is: `if PLANTED {
+		more = l.first(reward, metrics)
+	}
+	l.add(s, i, more)`,
 		Needs: "a sum of which a decision has two reports, and a release",
 	}, {
 		// A report that is sent again after a restart counts again.

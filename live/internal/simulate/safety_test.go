@@ -80,9 +80,6 @@ func (s *safety) add(b *book, line *shown, rows []shownRow) error {
 
 // follows holds a line against what is to be done. A pair of guard and arm is done with once.
 func (s *safety) follows(b *book, line *shown) error {
-	if len(b.lines) == 1 {
-		s.step = b.x.Stands()
-	}
 	if at, err := time.Parse(time.RFC3339, line.At); len(b.lines) == 1 || line.Change != nil && line.Change.Share != nil {
 		if err == nil && len(b.lines) > 1 {
 			err = s.stepsUp(b, *line.Change.Share, at)

@@ -271,7 +271,7 @@ func (f *front) personalStatus(w http.ResponseWriter, r *http.Request, s serve.S
 		counts := x.State == serve.Running || x.State == serve.Waiting && x.Wait != "start" &&
 			x.Experiment.Contextual == nil
 		if d := x.Experiment; gone == nil && (!counts || len(d.Only) > 0 ||
-			d.InShare() > 0 && d.InShare() < 1 || d.Layer.Name != "") {
+			len(d.Ramp) > 0 || d.Share > 0 && d.Share < 1 || d.Layer.Name != "") {
 			s, err = serve.Void, nil
 		}
 	}
