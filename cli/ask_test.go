@@ -190,7 +190,7 @@ func TestRewardLines(t *testing.T) {
 		tokens[i] = d["decision"].(string)
 	}
 	var all strings.Builder
-	if out, errs := tryCommand(t, exitUsage, "", "reward", "--id", "a", "shop", "-"); !strings.Contains(errs, "--id is given with lines") {
+	if out, errs := tryCommand(t, exitUsage, "", "reward", "--id", "a", "shop", "-"); !strings.Contains(errs, `--id is "a", must be left out where reports are lines of JSON`) {
 		t.Error(out, errs)
 	}
 	for i := range 1203 { // each many times: it counts once
