@@ -34,7 +34,7 @@ var floors = [][]string{
 	{"internal/problem", "lab/letor", "live/aggregate", "play", "policy/identify", "policy/linear",
 		"secagg/dap"},
 	{"catalog", "live/serve/store", "sim", "trial/stopping"},
-	{"choose", "internal/keyed", "trial"},
+	{"choose", "internal/clicks", "internal/keyed", "trial"},
 	{"audit", "lab/experiment", "live/decl"},
 	{"audit/protocol", "cli/flags", "client/private", "lab/train", "live/plan", "live/serve",
 		"live/serve/helper"},

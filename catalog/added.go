@@ -18,7 +18,7 @@ var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 // everyPolicys are keys of a policy in a file that are no parameters of it, and the parameter that
 // With adds.
 var everyPolicys = []string{"policy", "name", "budgets", "trust", "noise", "precision", "promised",
-	"dropout", "per_user", "protocol", "corrupt", "unknown_horizon"}
+	"dropout", "per_user", "protocol", "corrupt", "floor", "unknown_horizon"}
 
 // With returns the catalog with these policies too. Each needs a name that no other policy of any
 // kind of bandit has, a guarantee, budgets if it is private, and the constructor of its Bandit. A

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
@@ -22,10 +23,14 @@ type Visits struct {
 	Of      []int
 	Actions [][]float64 // by context: Dim numbers an action, of norm at most 1
 	Means   [][]float64 // by context: the mean reward of each action, in [−1,1]
+	// Later are what Means become, one after the other, each after Every decisions more; the last ones
+	// stay. Every is at least 1 where there are any.
+	Later [][][]float64
+	Every int
 }
 
 // Earns is the mean reward of a round in which the context's best action is played, and of one in
-// which any is, each as likely as the others.
+// which any is, each as likely as the others, at the start.
 func (v *Visits) Earns() (best, uniform float64) {
 	for _, i := range v.Of {
 		top, sum := math.Inf(-1), 0.0
@@ -47,15 +52,38 @@ func (v *Visits) check() error {
 			return fmt.Errorf("sim: context %d has %d means and %d features, must have %d an action", i,
 				len(m), len(v.Actions[i]), v.Dim)
 		}
-		for _, x := range m {
-			if !(x >= -1 && x <= 1) {
-				return fmt.Errorf("sim: context %d has the mean %v, must be from -1 to 1", i, x)
+		if err := checkMeans(i, m); err != nil {
+			return err
+		}
+	}
+	if len(v.Later) > 0 && v.Every < 1 {
+		return fmt.Errorf("sim: means change every %d decisions, must be at least 1", v.Every)
+	}
+	for _, means := range v.Later {
+		if len(means) != len(v.Means) {
+			return fmt.Errorf("sim: later means are of %d contexts, must be of %d", len(means), len(v.Means))
+		}
+		for i, m := range means {
+			if len(m) != len(v.Means[i]) {
+				return fmt.Errorf("sim: context %d has %d means later, must have %d", i, len(m), len(v.Means[i]))
+			}
+			if err := checkMeans(i, m); err != nil {
+				return err
 			}
 		}
 	}
 	for _, i := range v.Of {
 		if uint(i) >= uint(len(v.Means)) {
 			return fmt.Errorf("sim: visitors are of context %d, and there are %d", i, len(v.Means))
+		}
+	}
+	return nil
+}
+
+func checkMeans(context int, means []float64) error {
+	for _, x := range means {
+		if !(x >= -1 && x <= 1) {
+			return fmt.Errorf("sim: context %d has the mean %v, must be from -1 to 1", context, x)
 		}
 	}
 	return nil
@@ -127,11 +155,6 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 	r := visit{VisitsConfig: cfg, cur: cur, chosen: make([]int, len(cfg.World.Means))}
 	for i, m := range cfg.World.Means {
 		r.chosen[i] = -1
-		top := math.Inf(-1)
-		for _, x := range m {
-			top = max(top, x)
-		}
-		r.top = append(r.top, top)
 		out.Plays = append(out.Plays, make([]int, max(0, len(m)-len(out.Plays)))...)
 	}
 	if err := r.play(ctx, out); err != nil {
@@ -145,9 +168,10 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 type visit struct {
 	VisitsConfig
 	cur     release.FeatureCurator
-	chosen  []int     // by context: what the policy plays, −1 until it is asked
-	top     []float64 // by context: the best mean
-	listed  []float64 // scratch
+	chosen  []int       // by context: what the policy plays, −1 until it is asked
+	means   [][]float64 // by context: those of now
+	top     []float64   // by context: the best of them
+	listed  []float64   // scratch
 	waiting []decision
 	cuts    []segment // the oldest first
 }
@@ -174,9 +198,10 @@ func (r *visit) play(ctx context.Context, out *Result) error {
 			out.Releases++
 		}
 		w := r.World
+		r.move(t)
 		i := w.Of[int(r.Visitors.Float64()*float64(len(w.Of)))]
 		turn := r.Visitors.Float64()
-		a, means := r.chosen[i], w.Means[i]
+		a, means := r.chosen[i], r.means[i]
 		if a < 0 {
 			a = r.ask(i, int(turn*float64(len(means))))
 			if out.Releases > 0 {
@@ -216,6 +241,23 @@ func (r *visit) play(ctx context.Context, out *Result) error {
 		}
 	}
 	return nil
+}
+
+// move has the means of decision t, from 0.
+func (r *visit) move(t int) {
+	w := r.World
+	switch turn := t / max(1, w.Every); {
+	case t == 0:
+		r.means = w.Means
+	case turn <= len(w.Later) && t%w.Every == 0:
+		r.means = w.Later[turn-1]
+	default:
+		return
+	}
+	r.top = r.top[:0]
+	for _, m := range r.means {
+		r.top = append(r.top, slices.Max(m))
+	}
 }
 
 // ask is what the policy plays in a context whose actions are listed from one of them on.

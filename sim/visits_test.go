@@ -47,6 +47,15 @@ func visits(t testing.TB, w *sim.Visits, b privacy.Budget, o linear.OFULOptions,
 func TestRunVisitsByHand(t *testing.T) {
 	w := grid(3, 4, -0.2, 0.4)
 	w.Of = []int{0, 0, 1, 2}
+	// twice another action becomes the best of each context: from decision 901, and from 1801 to the end
+	w.Every = 900
+	for turn := range 2 {
+		means := grid(3, 4, -0.2, -0.2).Means
+		for i := range means {
+			means[i][(i+turn+1)%4] = 0.4
+		}
+		w.Later = append(w.Later, means)
+	}
 	o := linear.OFULOptions{Lambda: 1, C: 0.5, Risk: 0.01}
 	const horizon = 3000
 	for _, window := range []int{1, 37} {
@@ -97,8 +106,12 @@ func TestRunVisitsByHand(t *testing.T) {
 			if x, y := coins.Float64(), coins.Float64(); x < 0.2 {
 				a = int(y * 4)
 			}
-			reward := -1.0
-			if rewards.Float64() < (w.Means[i][a]+1)/2 {
+			top := (i + min((n-1)/900, 2)) % 4
+			reward, mean := -1.0, -0.2
+			if a == top {
+				mean = 0.4
+			}
+			if rewards.Float64() < (mean+1)/2 {
 				reward = 1
 			}
 			v := w.Actions[i][a*w.Dim:][:w.Dim]
@@ -110,7 +123,7 @@ func TestRunVisitsByHand(t *testing.T) {
 				cuts, sum = append(cuts, cut{n, sum}), make([]float64, w.Dim)
 			}
 			plays[a]++
-			if a == i {
+			if a == top {
 				best++
 			} else {
 				regret += 0.6

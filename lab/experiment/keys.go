@@ -257,6 +257,9 @@ func policyKeys(e catalog.Entry, trusted bool) []keyed.Key[Policy] {
 	if trusted {
 		keys = append(keys, policyTrust()...)
 	}
+	if e.Bandit == catalog.BanditContextual {
+		keys = append(keys, floorKey())
+	}
 	return append(keys, budgetsKey(func(p *Policy) *[]privacy.Budget { return &p.Budgets },
 		keyed.BudgetShapes(), "instead of the experiment's", ""))
 }

@@ -26,13 +26,14 @@ func (contextualKind) name() string { return KindContextual }
 
 func (k contextualKind) keys(known catalog.Catalog) []keyed.Key[Spec] {
 	return k.with(known, KindContextual, "policies that play a set of actions in R^d that changes in each "+
-		"round", k.instances(), k.unitRange(), nil)
+		"round", k.instances(), k.unitRange(), []keyed.Key[Spec]{windowKey()})
 }
 
 // A contextualWorld is an instance for contextual bandits.
 type contextualWorld struct {
 	contextual      bandit.ContextualSource
 	fixedContextual bandit.ContextualInstance // if it is not redrawn
+	clicks          *Clicks                   // instead of these
 }
 
 func (contextualKind) instances() instanceForm { return contextualInstances() }
@@ -70,6 +71,7 @@ func newContextualInstances() instanceForm {
 			csvKey("logged rounds with the header round,x1,…,xd,reward; relative to this file"),
 			sha256Key(), normaliseKey(),
 		}},
+		clicksWay(),
 		fromProgram(func(in *Instance) *bandit.ContextualSource { return &in.ContextualSource },
 			func(d described) bandit.ContextualSource { return d }),
 	}}
@@ -80,6 +82,9 @@ func (k contextualKind) worlds(p *Resolved) ([]environment, error) {
 }
 
 func (p *Resolved) contextualWorld(in *Instance) (w environment, field string, err error) {
+	if in.Clicks != nil {
+		return in.Clicks.environment(&p.Spec)
+	}
 	source, field, err := in.contextualSource(&p.Spec)
 	if err != nil {
 		return w, field, err
@@ -89,7 +94,7 @@ func (p *Resolved) contextualWorld(in *Instance) (w environment, field string, e
 	if err != nil {
 		return w, field, err
 	}
-	w = environment{contextualWorld: contextualWorld{source, fixed}, arms: fixed.MaxActions(),
+	w = environment{contextualWorld: contextualWorld{contextual: source, fixedContextual: fixed}, arms: fixed.MaxActions(),
 		dim: fixed.Dim(), content: content}
 	if l := in.Linear; l.given() && l.Contexts == "gaussian" && !l.Normalise {
 		if !p.Spec.Unclipped {
@@ -182,12 +187,21 @@ func (contextualKind) policy(p *Resolved, c *Cell, coins *noise.Fast) (linear.Co
 
 func (k contextualKind) begin(p *Resolved, c *Cell, _ int) error {
 	c.hash(p)
-	_, err := k.policy(p, c, &noise.Fast{})
+	var err error
+	if c.world.clicks != nil {
+		_, err = k.late(p, c, &noise.Fast{})
+	} else {
+		_, err = k.policy(p, c, &noise.Fast{})
+	}
 	return err
 }
 
 func (k contextualKind) play(ctx context.Context, p *Resolved, c *Cell, run int, room *sim.Result,
 	to []float64) ([]float64, privacy.Loss, error) {
+	if c.world.clicks != nil {
+		err := k.playVisits(ctx, p, c, run, room)
+		return appendRegret(to, room), room.Loss, err
+	}
 	s := &p.Spec
 	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run, Role: noise.RoleInstance}
 	instance := c.world.fixedContextual

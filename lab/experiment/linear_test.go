@@ -122,6 +122,21 @@ var badContextual = []struct {
 	{"c is zero", "{policy: adac-oful}", "{policy: adac-oful, c: 0}", true},
 	{"radius is unknown", "{policy: adac-oful}", "{policy: adac-oful, radius: print}", true},
 	{"empty log", "contexts: gaussian, arms: 4, dimension: 3, normalise: true", "csv: no-rounds.csv", false},
+	{"topics of one", "contexts: gaussian, arms: 4, dimension: 3, normalise: true", "topics: 1", false},
+	{"topics of too many components", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
+		"topics: 40, devices: 40", false},
+	{"best below uniform", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
+		"topics: 4, devices: 3, best: 0.04", false},
+	{"best out of reach", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
+		"topics: 4, devices: 3, best: 0.9", false},
+	{"uniform is one", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
+		"topics: 4, devices: 3, uniform: 1", true},
+	{"turn too fast", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
+		"topics: 4, devices: 3, turn: 49", false},
+	{"floor without topics", "{policy: adac-oful}", "{policy: adac-oful, floor: 0.1}", false},
+	{"floor is one", "{policy: adac-oful}", "{policy: adac-oful, floor: 1}", true},
+	{"delay without topics", "kind: contextual", "kind: contextual\ndelay: 10", false},
+	{"delay with a law", "kind: contextual", "kind: contextual\ndelay: {window: 10, law: constant, mean: 3}", true},
 	{"log without rounds", "contexts: gaussian, arms: 4, dimension: 3, normalise: true",
 		"csv: linear.csv", false},
 }
@@ -212,9 +227,26 @@ policies:
 budgets: [{rho: 0.1}, {epsilon: 1}, {epsilon: 1, delta: 1e-6}, none]
 `
 
+const fullClicks = `name: full.clicks
+kind: contextual
+horizon: 300
+runs: 2
+checkpoints: 5
+delay: 20
+instances:
+  - {name: words, topics: 4, devices: 3}
+  - {name: numbers, topics: 3, numbers: 2, logistic: true, uniform: 0.1, best: 0.2}
+  - {name: moves, topics: 3, devices: 2, turn: 500}
+policies:
+  - rs-oful
+  - {policy: adac-oful, floor: 0.1}
+  - {policy: adac-oful, floor: 0.2}
+budgets: [{rho: 0.1}, none]
+`
+
 func TestFullLinear(t *testing.T) {
 	for name, text := range map[string]string{"full-linear.txt": fullLinear,
-		"full-contextual.txt": fullContextual} {
+		"full-contextual.txt": fullContextual, "full-clicks.txt": fullClicks} {
 		spec, err := experiment.Reader{}.Parse("testdata/full.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -267,9 +299,11 @@ func TestFullLinear(t *testing.T) {
 // none is the baseline of its own name.
 func TestLinearRuns(t *testing.T) {
 	for name, text := range map[string]string{"linear": strings.Replace(goodLinear, "runs: 4",
-		"runs: 70", 1), "contextual": strings.Replace(goodContextual, "runs: 4", "runs: 70", 1)} {
+		"runs: 70", 1), "contextual": strings.Replace(goodContextual, "runs: 4", "runs: 70", 1),
+		"clicks": strings.NewReplacer("runs: 4", "runs: 70\ndelay: 30", "contexts: gaussian, arms: 4, dimension: 3, "+
+			"normalise: true", "topics: 4, devices: 3, turn: 400").Replace(goodContextual)} {
 		base, pair := "gope", "{policy: adac-gope}"
-		if name == "contextual" {
+		if name != "linear" {
 			base, pair = "rs-oful", "{policy: adac-oful}"
 		}
 		text = strings.NewReplacer(pair, pair+"\n  - "+base, "[{rho: 1}]",

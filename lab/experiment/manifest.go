@@ -90,6 +90,8 @@ type CellInfo struct {
 
 	Stopping *StoppingCell `json:"stopping,omitempty"` // of KindStopping
 	Identify *IdentifyCell `json:"identify,omitempty"` // of KindIdentify
+	// Gap is what the best choice of a round earns above a uniform one, of KindContextual with clicks.
+	Gap float64 `json:"gap,omitempty"`
 	// LowerBound is log T · Σ Δ_a/d_ε(μ_a, μ*) for Bernoulli arms at ε-DP, or none: see
 	// bound.BernoulliRegret. It is asymptotic; 0 is no bound.
 	LowerBound float64 `json:"lower_bound,omitempty"`

@@ -27,7 +27,7 @@ func (measured) with(known catalog.Catalog, name, doc string, instances instance
 		seedKey(), checkpointsKey(), span, unclippedKey(), boundsKey()}
 	return slices.Concat(keys, more, []keyed.Key[Spec]{
 		instancesKey(instances, "where rewards come from", seeBelow),
-		policiesKey(known, name, len(more) > 0, seeBelow),
+		policiesKey(known, name, keyed.Has(more, "trust"), seeBelow),
 		budgetsKey(specBudgets, keyed.BudgetShapes(), "each private policy runs at each budget that it "+
 			"can meet; the others run once", "required if a policy is private; see below")})
 }

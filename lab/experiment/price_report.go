@@ -93,18 +93,25 @@ func priceFigures(r *Results, instance string) []report.Figure {
 }
 
 // decades are the places of the checkpoints nearest to 10³, 10⁴, …, and of the horizon.
-func decades(checkpoints []int) []int {
+func decades(checkpoints []int) []int { return nearest(checkpoints, 1) }
+
+// nearest are the places of the checkpoints nearest to these multiples, each below 10, of 10³, 10⁴, …,
+// and of the horizon.
+func nearest(checkpoints []int, of ...float64) []int {
 	var out []int
 	last := len(checkpoints) - 1
-	for t := 1000.0; t < float64(checkpoints[last])*0.8; t *= 10 {
-		best, at := math.Log(1.25), -1
-		for i, c := range checkpoints {
-			if off := math.Abs(math.Log(float64(c) / t)); off < best {
-				best, at = off, i
+	for decade := 1000.0; decade < float64(checkpoints[last]); decade *= 10 {
+		for _, m := range of {
+			t := m * decade
+			best, at := math.Log(1.25), -1
+			for i, c := range checkpoints {
+				if off := math.Abs(math.Log(float64(c) / t)); off < best {
+					best, at = off, i
+				}
 			}
-		}
-		if at >= 0 && at != last {
-			out = append(out, at)
+			if t < float64(checkpoints[last])*0.8 && at >= 0 && at != last {
+				out = append(out, at)
+			}
 		}
 	}
 	return append(out, last)

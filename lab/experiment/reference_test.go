@@ -135,7 +135,7 @@ func TestEveryKeyHasItsMeaning(t *testing.T) {
 		}
 	}
 	// What a policy's parameter cannot be called, as files have the key already.
-	for _, k := range policyKeys(catalog.Entry{}, true) {
+	for _, k := range policyKeys(catalog.Entry{Bandit: catalog.BanditContextual}, true) {
 		e := catalog.Policies()[0]
 		e.Name, e.Params = "mine", []catalog.Param{{Name: k.Name}}
 		if _, err := (catalog.Catalog{}).With(e); err == nil {

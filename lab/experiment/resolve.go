@@ -253,6 +253,7 @@ type choice struct {
 	content string
 	budgets []privacy.Budget
 	trust   Trust
+	floor   float64
 	// of the policy's own budgets: those of the experiment that they stand beside
 	beside map[string]string
 }
@@ -326,6 +327,9 @@ func (p *Resolved) policies() ([]choice, error) {
 			return nil, err
 		}
 		c.content += c.trust.content()
+		if c.floor = q.Floor; c.floor > 0 {
+			c.content += " floor=" + keyed.Number(c.floor)
+		}
 		if c.trust.on() && entry.Continuous && !c.trust.proves(entry, params) {
 			noise := "continuous noise"
 			if entry.Discrete {
@@ -430,9 +434,10 @@ func (p *Resolved) label(choices []choice) error {
 			if len(same) == 1 {
 				continue
 			}
-			var differ, trusts []string
+			var differ, trusts, floors []string
 			for _, j := range same {
 				trusts = append(trusts, choices[j].trust.label())
+				floors = append(floors, keyed.Number(choices[j].floor))
 			}
 			if slices.Sort(trusts); len(slices.Compact(trusts)) > 1 {
 				differ = append(differ, choices[i].trust.label())
@@ -446,6 +451,9 @@ func (p *Resolved) label(choices []choice) error {
 				if len(slices.Compact(values)) > 1 {
 					differ = append(differ, q.Name+"="+show(choices[i].params, q))
 				}
+			}
+			if slices.Sort(floors); len(slices.Compact(floors)) > 1 {
+				differ = append(differ, "floor="+keyed.Number(choices[i].floor))
 			}
 			if len(differ) > 0 {
 				choices[i].label += " (" + strings.Join(differ, ", ") + ")"

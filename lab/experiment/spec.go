@@ -45,7 +45,7 @@ type Spec struct {
 	Rules     []Rule           // of KindStopping, instead of policies
 	Budgets   []privacy.Budget // those that are not private run at none, whatever stands here
 	Trust     Trust            // of all private policies; of KindRegret and KindIdentify
-	Delay     sim.DelayLaw     // of rewards; of KindRegret and KindIdentify
+	Delay     sim.DelayLaw     // of rewards; of KindRegret, KindIdentify, and KindContextual with Clicks
 	// Catalog has the policies by name; the zero value those of Sotto.
 	Catalog catalog.Catalog
 
@@ -86,6 +86,7 @@ type Instance struct {
 	Linear           *Linear                 // of KindLinear and KindContextual
 	LinearSource     bandit.LinearSource     // of KindLinear, from a program, as Source
 	ContextualSource bandit.ContextualSource // of KindContextual, from a program
+	Clicks           *Clicks                 // of KindContextual
 }
 
 // A Change gives the arms of an instance other laws.
@@ -129,6 +130,8 @@ type Policy struct {
 	Params  catalog.Params
 	Trust   Trust            // what it says instead of the experiment's
 	Budgets []privacy.Budget // instead of the experiment's
+	// of KindContextual: the share of the rounds of Clicks that play a uniform action
+	Floor float64
 }
 
 // fail places an error at a field.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/feature"
+	"github.com/sotto-dp/sotto/internal/clicks"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/pool"
 	"github.com/sotto-dp/sotto/internal/stats"
@@ -289,7 +290,7 @@ func (p *contextualPlan) traffic(ctx context.Context, s candidate, row Contextua
 			return nil
 		}
 		less, err := p.again(ctx, smaller)
-		if errors.Is(err, errNoWorld) {
+		if errors.Is(err, clicks.ErrWorld) {
 			return nil // with so few values
 		}
 		if err != nil {
@@ -451,7 +452,8 @@ func (p *contextualPlan) one(ctx context.Context, b privacy.Budget, s candidate,
 		fmt.Sprintf("%+v", s.fields), keyed.Number(gap),
 		keyed.Number(uniform+gap), keyed.Number(lo), keyed.Number(hi))
 	key := noise.Key{Seed: p.Seed, Experiment: content, Run: run, Role: noise.RoleInstance}
-	world, err := newVisits(s.fields, p.out.Actions, (uniform-lo)/(hi-lo), gap/(hi-lo), &key.Fast(1)[0])
+	world, err := clicks.World{Map: s.fields, Actions: p.out.Actions, Mean: (uniform - lo) / (hi - lo),
+		Gap: gap / (hi - lo)}.Generate(&key.Fast(1)[0])
 	if err != nil {
 		return out, fmt.Errorf("%w: %w", ErrPlan, err)
 	}
@@ -511,126 +513,6 @@ func (p *contextualPlan) policy(b privacy.Budget, s candidate, dim int) (sim.Lat
 		return nil, fmt.Errorf("%w: policy %s has no form for rewards that come late", ErrPlan, entry.Name)
 	}
 	return late, nil
-}
-
-// newVisits generates a world of a map: so many actions, uniform choices of which have this mean
-// on [0,1], and the best for each visitor this much more.
-func newVisits(m feature.Map, actions int, mean, gap float64, s *noise.Fast) (*sim.Visits, error) {
-	const visitors = 256
-	m.Actions = max(m.Actions, actions)
-	mapper, err := feature.New(m)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]feature.Action, actions)
-	turn := 1
-	for i := range all {
-		all[i] = feature.Action{ID: fmt.Sprintf("action-%d", i+1), Features: map[string]any{}}
-		if m.ID.Values != nil {
-			all[i].ID = m.ID.Values[i%len(m.ID.Values)]
-		}
-	}
-	for _, f := range m.Action {
-		for i := range all {
-			all[i].Features[f.Name] = valueOf(f, i/turn, s)
-		}
-		turn = min(turn*max(1, kinds(f)), actions)
-	}
-	w := &sim.Visits{Dim: mapper.Dim()}
-	known := map[string]int{}
-	for range visitors {
-		features := map[string]any{}
-		for _, f := range m.Context {
-			features[f.Name] = valueOf(f, int(s.Float64()*float64(max(1, kinds(f)))), s)
-		}
-		name := fmt.Sprint(features)
-		i, ok := known[name]
-		if !ok {
-			i = len(w.Actions)
-			known[name] = i
-			vectors, err := mapper.Vectors(nil, features, all)
-			if err != nil {
-				return nil, err
-			}
-			w.Actions, w.Means = append(w.Actions, vectors), append(w.Means, make([]float64, actions))
-		}
-		w.Of = append(w.Of, i)
-	}
-	theta := make([]float64, w.Dim)
-	for range 20 { // some coefficients leave no room for the gap in the range
-		s.Normals(theta)
-		if err = scale(w, theta, mean, gap); err == nil {
-			return w, nil
-		}
-	}
-	return nil, err
-}
-
-// kinds is how many different words a feature has in a generated world, 0 for numbers.
-func kinds(f feature.Feature) int {
-	switch {
-	case f.Values != nil:
-		return len(f.Values)
-	case f.Buckets != 0:
-		return f.Buckets
-	case f.Lo != 0 || f.Hi != 0:
-		return 0
-	}
-	return 32 // in hashed crosses alone
-}
-
-// valueOf is the i-th word of a feature, or a number that is drawn.
-func valueOf(f feature.Feature, i int, s *noise.Fast) any {
-	n := kinds(f)
-	switch {
-	case n == 0:
-		return f.Lo + float64(s.Float64()*(f.Hi-f.Lo))
-	case f.Values != nil:
-		return f.Values[i%n]
-	}
-	return fmt.Sprintf("word-%d", i%n+1)
-}
-
-var errNoWorld = errors.New("the map tells no actions apart in a generated world, or the gap does not fit " +
-	"in the range beside the best mean")
-
-// scale makes the means: linear in the vectors, clipped to [0,1], and mapped to [−1,1].
-func scale(w *sim.Visits, theta []float64, mean, gap float64) error {
-	raw := make([][]float64, len(w.Means))
-	for i, means := range w.Means {
-		raw[i] = make([]float64, len(means))
-		for a := range means {
-			for j, x := range w.Actions[i][a*w.Dim:][:w.Dim] {
-				raw[i][a] += float64(theta[j] * x)
-			}
-			means[a] = raw[i][a]
-		}
-	}
-	best, centre := w.Earns()
-	if !(best > centre) {
-		return errNoWorld
-	}
-	slope, offset := gap/(best-centre), mean
-	for range 200 { // clipping takes from both: a few steps find what gives it back
-		for i := range raw {
-			for a, x := range raw[i] {
-				w.Means[i][a] = min(1, max(0, offset+float64(slope*(x-centre))))
-			}
-		}
-		best, uniform := w.Earns()
-		slope *= math.Sqrt(min(2, gap/max(best-uniform, gap/2)))
-		offset += (mean - uniform) / 2
-	}
-	best, uniform := w.Earns()
-	if !(math.Abs(best-uniform-gap) <= 0.01*gap && math.Abs(uniform-mean) <= 0.01*gap) {
-		return errNoWorld
-	}
-	for _, means := range w.Means {
-		for a, x := range means {
-			means[a] = 2*x - 1
-		}
-	}
-	return nil
 }
 
 // advise says it in words.

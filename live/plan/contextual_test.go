@@ -9,12 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
 
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
-	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -147,67 +145,6 @@ func TestContextualPlanTooLarge(t *testing.T) {
 		!strings.Contains(advice, "d = 20 is too large for 2000 decisions") ||
 		!strings.Contains(advice, "it would take "+about(f.Enough)) {
 		t.Errorf("enough is %d, settings %+v, smaller %+v; advice %q", f.Enough, f.Settings, f.Smaller, advice)
-	}
-}
-
-// Worlds are what they are said to be: means in their range, with the gap between best choices and
-// uniform ones, vectors in the unit ball, whatever the map.
-func TestNewVisits(t *testing.T) {
-	simulates(t)
-	rapid.Check(t, func(rt *rapid.T) {
-		n := rapid.IntRange(2, 5)
-		values := func(name string, n int) feature.Feature {
-			f := feature.Feature{Name: name}
-			for i := range n {
-				f.Values = append(f.Values, fmt.Sprint(name, i))
-			}
-			return f
-		}
-		m := feature.Map{
-			Context: []feature.Feature{values("c", n.Draw(rt, "c")), {Name: "age", Lo: 18, Hi: 99},
-				{Name: "city", CrossOnly: true}},
-			Action: []feature.Feature{values("a", n.Draw(rt, "a")), {Name: "price", Lo: -1, Hi: 3},
-				{Name: "brand", Buckets: 7}},
-			Cross: []feature.Cross{{Of: []string{"c", "a"}},
-				{Of: []string{"city", "id"}, Buckets: 16}, {Of: []string{"age", "price"}}},
-		}
-		mean, gap := rapid.Float64Range(0.1, 0.5).Draw(rt, "mean"),
-			rapid.Float64Range(0.01, 0.1).Draw(rt, "gap")
-		actions := rapid.IntRange(4, 20).Draw(rt, "actions")
-		s := noise.Key{Seed: rapid.Uint64().Draw(rt, "seed"), Role: noise.RoleInstance}.Fast(1)
-		w, err := newVisits(m, actions, mean, gap, &s[0])
-		if err != nil {
-			rt.Fatal(err)
-		}
-		best, uniform := w.Earns()
-		if d := m.Dim(); w.Dim != d || len(w.Of) != 256 || math.Abs((uniform+1)/2-mean) > 0.01*gap ||
-			math.Abs((best-uniform)/2-gap) > 0.01*gap {
-			rt.Fatalf("d = %d, of %d, %d visitors earn %v and %v", w.Dim, d, len(w.Of), best, uniform)
-		}
-		for i, set := range w.Actions {
-			if len(w.Means[i]) != actions {
-				rt.Fatalf("%d actions of %d", len(w.Means[i]), actions)
-			}
-			for ; len(set) > 0; set = set[w.Dim:] {
-				q := 0.0
-				for _, x := range set[:w.Dim] {
-					q += x * x
-				}
-				if q > 1 {
-					rt.Fatalf("a vector has the squared norm %v", q)
-				}
-			}
-			for _, x := range w.Means[i] {
-				if !(x >= -1 && x <= 1) {
-					rt.Fatalf("a mean is %v", x)
-				}
-			}
-		}
-	})
-	same := feature.Map{Action: []feature.Feature{{Name: "a", Values: []string{"x"}}}}
-	s := noise.Key{Seed: 1, Role: noise.RoleInstance}.Fast(1)
-	if _, err := newVisits(same, 3, 0.2, 0.1, &s[0]); !errors.Is(err, errNoWorld) {
-		t.Errorf("actions that are all the same: %v", err)
 	}
 }
 
