@@ -101,6 +101,12 @@ type LatePolicy interface {
 	Learn(privacy.ReleasedVector)
 }
 
+// A Drawing policy plays by one of several vectors, chosen uniformly: Draw makes counts of how many of them
+// each action is the best by (linear.LinTS).
+type Drawing interface {
+	Draw(actions []float64, counts []int)
+}
+
 // A VisitsConfig is one run of a live contextual bandit: rewards come in their window, and each
 // segment is released, after those before it, when the last of its windows has passed.
 type VisitsConfig struct {
@@ -153,6 +159,7 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 	out.room(len(cfg.Checkpoints))
 	out.Plays, out.Releases = out.Plays[:0], 0
 	r := visit{VisitsConfig: cfg, cur: cur, chosen: make([]int, len(cfg.World.Means))}
+	r.draws, _ = cfg.Policy.(Drawing)
 	for i, m := range cfg.World.Means {
 		r.chosen[i] = -1
 		out.Plays = append(out.Plays, make([]int, max(0, len(m)-len(out.Plays)))...)
@@ -171,6 +178,8 @@ type visit struct {
 	chosen  []int       // by context: what the policy plays, −1 until it is asked
 	means   [][]float64 // by context: those of now
 	top     []float64   // by context: the best of them
+	draws   Drawing     // the policy, if it is one: it is asked each time
+	counts  []int       // scratch
 	listed  []float64   // scratch
 	waiting []decision
 	cuts    []segment // the oldest first
@@ -204,7 +213,7 @@ func (r *visit) play(ctx context.Context, out *Result) error {
 		a, means := r.chosen[i], r.means[i]
 		if a < 0 {
 			a = r.ask(i, int(turn*float64(len(means))))
-			if out.Releases > 0 {
+			if out.Releases > 0 && r.draws == nil {
 				r.chosen[i] = a
 			}
 		}
@@ -265,10 +274,27 @@ func (r *visit) ask(i, from int) int {
 	set, n := r.World.Actions[i], len(r.World.Means[i])
 	cut := from * r.World.Dim
 	r.listed = append(append(r.listed[:0], set[cut:]...), set[:cut]...)
+	if r.draws != nil {
+		r.counts = slices.Grow(r.counts[:0], n)[:n]
+		r.draws.Draw(r.listed, r.counts)
+		return (byCounts(r.counts, r.Coins) + from) % n
+	}
 	if a := r.Policy.Best(r.listed); uint(a) < uint(n) {
 		return (a + from) % n
 	}
 	return n // no action
+}
+
+// byCounts is an index, each with probability in proportion to its count.
+func byCounts(counts []int, coins *noise.Fast) (i int) {
+	of := 0
+	for _, n := range counts {
+		of += n
+	}
+	for at := int(coins.Float64() * float64(of)); i < len(counts)-1 && at >= counts[i]; i++ {
+		at -= counts[i]
+	}
+	return i
 }
 
 // release lets the oldest segment out, after t decisions.

@@ -1,0 +1,544 @@
+package linear
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// LinTS is Thompson sampling on regression that knows its noise, for decision sets that change in each
+// round. It is our own. What it is made of: Thompson sampling for linear bandits (Agrawal and Goyal
+// 2013), on released sums; Bayesian regression from noisy sums (Bernstein and Sheldon 2019), whose design
+// is public here.
+//
+// Segments end by count alone: each has First decisions, or half as many as all before it, where that is
+// more. Of a segment s with vectors a and rewards r in [−1,1] the sum b_s = Σ a·r is
+// released, once, with noise N(0, σ²I); G_s = Σ aaᵀ is public. With the model r = ⟨θ, a⟩ + noise of
+// variance v,
+//
+//	b_s ~ N(G_s θ, C_s),   C_s = v·G_s + σ²I,
+//
+// so a segment is worth the precision G_s C_s⁻¹ G_s: little in directions where privacy noise
+// outweighs what was played. With the prior N(θ₀, D⁻¹) the posterior is N(μ, A⁻¹),
+//
+//	A = D + Σ G_s C_s⁻¹ G_s,   μ = θ₀ + A⁻¹ Σ G_s C_s⁻¹ (b_s − G_s θ₀).
+//
+// A round plays argmax_a ⟨θ̃, a⟩ with θ̃ = μ + α·L⁻ᵀz, A = LLᵀ and normal z. Of equal scores the first
+// is played.
+//
+// With Intercept the first component of all vectors is one constant a₀. Then θ₀ says that all rewards
+// have the mean Centre, and the prior is wide along the intercept (the mean reward has a standard
+// deviation of 1). Elsewhere it is 2·Norm·q·τ, q the rate of the rarer end of the range by what was
+// released; τ is unknown too, beforehand each of lintsPriors with the same probability, so that the posterior is
+// a mixture, by how likely each makes what was released. v is 1 less the square of the mean reward that
+// was released so far: of rewards at the ends of the range that is the variance, and more than that of
+// others. Without an intercept θ₀ = 0, v = 1 and q = ½. All of that follows from releases and from what
+// is declared.
+//
+// # Draws
+//
+// Draws vectors θ̃ are kept, and a round plays by one of them, chosen uniformly. One of them, in turn, is
+// drawn anew every redrawEvery rounds, and all are when the posterior is another. Given the releases, the
+// vector that a round plays by has the law that it would have if it were drawn for that round alone; given the
+// vectors, an action is played with probability exactly count/Draws, count of how many vectors it is the
+// best (Draw). A Monte Carlo estimate of Thompson's probability would not do: 1/p̂ is biased.
+//
+// # Privacy
+//
+// ρ-zCDP of the rewards (Interactive DP): a reward is in one release, which it moves by at most 2, and
+// where segments end follows from counts. Contexts and actions are public and not protected. All else is
+// post-processing of releases. Other budgets by calibration, as for OFUL; at budget None σ is 0, and it
+// is the same code.
+//
+// # Regret
+//
+// Bayesian, and proved for α = 1 alone. Assume that the model is true: θ has the prior that is used, v is
+// right, and noise of rewards is N(0, v), independent of all else. (1) Given what was released the law of θ
+// is the posterior above: within a segment actions follow from contexts, coins and earlier releases, so that
+// G_s has nothing in it of the segment's rewards, and b_s given θ, G_s and all before has the law above. (2) Let
+// m and Σ be the mean and the covariance of the posterior at a round, which is given in what follows, and so
+// are the round's actions. θ̃ and θ are then independent of each other, with one law, so E max_a ⟨θ, a⟩ =
+// E⟨θ̃, a_t⟩; and a_t follows from θ̃, so E⟨θ, a_t⟩ = E⟨m, a_t⟩. By Cauchy and Schwarz
+//
+//	E[max_a ⟨θ, a⟩ − ⟨θ, a_t⟩] = E⟨θ̃ − m, a_t⟩ ≤ √(d·E a_tᵀΣa_t).
+//
+// (3) Over all rounds: Bayes regret ≤ √(d·T·E Σ_t a_tᵀΣa_t), Σ of the last release before t. Every term is
+// public: a run can add them up. (4) Where contexts are diverse, G_s ⪰ κ·n_s·I for each segment of n_s
+// decisions, and rewards come at once,
+//
+//	Bayes regret ≤ d·√(2T·(v·S/κ + 5σ²/(κ²·First))) + that of the first segment,   S ≤ 4 + log(T/First)/log 1.5.
+//
+// For E a_tᵀΣa_t ≤ E tr Σ = E‖θ − m‖², and as m is the mean given what was released no estimate made of that is
+// nearer to θ, such as G_s⁻¹b_s of the last segment alone: given θ, G_s and all before its error has the
+// covariance G_s⁻¹C_sG_s⁻¹, of trace d·(v/(κn_s) + σ²/(κn_s)²) at most. The segment in which that is used has at most
+// 2n_s decisions, there are S segments, and Σ 1/n_s ≤ 5/First. In contexts that an adversary chooses no schedule
+// of O(log T) releases has √T regret (Han et al. 2020): (4) needs its condition, and (3) does not.
+//
+// Nothing frequentist is proved, nor anything at α < 1, which plays better in our worlds (docs/contextual.md), and q
+// and v by the released mean are not in the proof.
+//
+// # Worlds that move
+//
+// With Memory m no segment has more than m/2 decisions, and with each release what was learnt before counts
+// e^(−n/m) times as much, n the decisions of the segment: what is m decisions old weighs a third. Privacy is
+// the same; there are more releases, each with its noise.
+type LinTS struct {
+	dim   int
+	o     LinTSOptions
+	sigma float64 // of a release, each coordinate
+	coins policy.Coins
+
+	gram    []int64 // Σ aaᵀ of the open segment, lower triangle, row by row, in steps of 2^-40
+	trace   int64
+	rounds  int // of the open segment
+	before  int // decisions before it
+	steps   []int64
+	waiting []lintsSegment // cut and not released, the oldest first
+
+	p, h     []float64 // Σ G C⁻¹ G, lower triangle, and Σ G C⁻¹ (b − Gθ₀)
+	sum, n   float64   // of rewards, by the intercept, and how many
+	constant float64   // a₀, 0 while it is not known
+	releases int
+
+	stale     bool        // the posterior is not that of p and h yet
+	laws      [3]lintsLaw // of it
+	mean      []float64   // of it
+	scratch   []float64
+	pool      []float64 // Draws vectors θ̃
+	turn, age int
+	some      []component
+}
+
+// A lintsSegment is what is known of a segment's vectors.
+type lintsSegment struct {
+	n    int
+	gram []int64
+}
+
+// A lintsLaw is the posterior if τ is one of those that it can be, and the share of that.
+type lintsLaw struct {
+	a     *factor   // A
+	mean  []float64 // μ
+	share float64
+}
+
+// A component of a vector that is not 0.
+type component struct {
+	at int
+	x  float64
+}
+
+// LinTSOptions are the parameters of LinTS.
+type LinTSOptions struct {
+	Alpha float64 // α, the standard deviations of a draw, from 0 to 10
+	First int     // decisions of the first segment, from 1 to 2^22
+	// Norm is what a vector's components are divided by so that it is in the unit ball, from 1e-6 to 1e6, 0
+	// for 1: a model is as much larger.
+	Norm float64
+	// Intercept says that the first component of every vector is the same and not 0.
+	Intercept bool
+	Centre    float64 // the mean reward beforehand, in [−1,1]; 0 without an intercept
+	Memory    int     // decisions after which what was learnt counts a third, at least 2; 0: all count
+}
+
+const (
+	// Draws is of how many vectors a LinTS plays by one.
+	Draws = 16
+	// redrawEvery has all vectors new after 64 rounds: to draw one costs as much as to score d/2 actions by it.
+	redrawEvery = 4
+	leastRate   = 0.005 // q is no less: a rate that was released may be 0 by its noise
+)
+
+// lintsPriors are what τ can be.
+func lintsPriors() [3]float64 { return [...]float64{0.2, 0.4, 0.8} }
+
+// NewLinTS returns LinTS for actions in ℝ^d, d from 1 to 1024, and a budget: ZCDP, Approx or Renyi, or None
+// for the same without privacy.
+func NewLinTS(dim int, b privacy.Budget, o LinTSOptions, coins policy.Coins) (*LinTS, error) {
+	o.Norm = cmp.Or(o.Norm, 1)
+	if err := o.check(dim); err != nil {
+		return nil, fmt.Errorf("dp-lin-ts: %w", err)
+	}
+	if coins == nil {
+		return nil, errors.New("dp-lin-ts: coins are missing: it randomises its choices")
+	}
+	sigma, err := privacy.GaussianSigma(b)
+	if err != nil {
+		return nil, fmt.Errorf("dp-lin-ts: %w", err)
+	}
+	size := dim * (dim + 1) / 2
+	p := &LinTS{dim: dim, o: o, sigma: 2 * sigma, coins: coins, gram: make([]int64, size),
+		steps: make([]int64, dim), p: make([]float64, size), h: make([]float64, dim), stale: true,
+		mean: make([]float64, dim), scratch: make([]float64, dim), pool: make([]float64, Draws*dim),
+		some: make([]component, 0, dim)}
+	for i := range p.laws {
+		p.laws[i] = lintsLaw{a: newFactor(dim, 1), mean: make([]float64, dim)}
+	}
+	return p, nil
+}
+
+func (o LinTSOptions) check(dim int) error {
+	switch {
+	case dim < 1 || dim > maxDim:
+		return fmt.Errorf("dim is %d, must be between 1 and %d", dim, maxDim)
+	case !(o.Alpha >= 0 && o.Alpha <= 10):
+		return fmt.Errorf("alpha is %v, must be from 0 to 10", o.Alpha)
+	case o.First < 1 || o.First > maxSegment:
+		return fmt.Errorf("first is %d, must be from 1 to %d", o.First, maxSegment)
+	case !(o.Norm >= 1/maxNorm && o.Norm <= maxNorm):
+		return fmt.Errorf("norm is %v, must be from %v to %v, or 0 for 1", o.Norm, 1/maxNorm, maxNorm)
+	case !(math.Abs(o.Centre) <= 1) || o.Centre != 0 && !o.Intercept:
+		return fmt.Errorf("centre is %v, must be from -1 to 1, and 0 without an intercept", o.Centre)
+	case o.Memory < 0 || o.Memory == 1:
+		return fmt.Errorf("memory is %d, must be at least 2, or 0 for no end", o.Memory)
+	}
+	return nil
+}
+
+// Mechanism is N(0, σ²I) on Σ a·r, σ twice what the budget asks for at sensitivity 1; no noise for budget None.
+func (p *LinTS) Mechanism() privacy.Mechanism { return privacy.VectorGaussian{Sigma: p.sigma} }
+
+// Slots is 1.
+func (p *LinTS) Slots() int { return 1 }
+
+// Dim is d.
+func (p *LinTS) Dim() int { return p.dim }
+
+// Due is 0 where the open segment has as many decisions as it is to have: a function of counts (and where vectors
+// are so many that integers have no room for their sums).
+func (p *LinTS) Due() int {
+	length := max(p.o.First, (p.before+1)/2)
+	if p.o.Memory > 0 {
+		length = min(length, max(1, p.o.Memory/2))
+	}
+	if p.rounds >= min(length, maxSegment) || p.trace >= maxSegment*gramSteps {
+		return 0
+	}
+	return -1
+}
+
+// Play counts the vector of a decision, to a multiple of 2^-20.
+func (p *LinTS) Play(a []float64) {
+	for i, x := range a {
+		p.steps[i] = int64(math.RoundToEven(x * vectorSteps))
+	}
+	row := p.gram
+	for i, x := range p.steps {
+		if x != 0 {
+			for j, y := range p.steps[:i+1] {
+				row[j] += x * y
+			}
+			p.trace += x * x
+		}
+		row = row[i+1:]
+	}
+	p.rounds++
+}
+
+// Cut ends the segment of the decisions since the last cut. The result is their Σ aaᵀ, as OFUL's.
+func (p *LinTS) Cut() (gram []int64) {
+	gram = slices.Clone(p.gram)
+	p.waiting = append(p.waiting, lintsSegment{p.rounds, gram})
+	p.before += p.rounds
+	p.rounds, p.trace = 0, 0
+	clear(p.gram)
+	return gram
+}
+
+// Skip is Play of all decisions of a segment, from what Cut has returned for it, at the beginning of one. The error
+// says why no n decisions can have these sums.
+func (p *LinTS) Skip(n int, gram []int64) error {
+	if p.rounds > 0 {
+		return fmt.Errorf("dp-lin-ts: the segment has %d decisions, must have none", p.rounds)
+	}
+	if err := checkGram(p.dim, n, gram); err != nil {
+		return fmt.Errorf("dp-lin-ts: %w", err)
+	}
+	copy(p.gram, gram)
+	for i, at := 0, 0; i < p.dim; i++ {
+		p.trace += gram[at+i]
+		at += i + 1
+	}
+	p.rounds = n
+	return nil
+}
+
+// Learn takes the release of the oldest segment that was cut, or if there is none of the open one.
+func (p *LinTS) Learn(released privacy.ReleasedVector) {
+	if len(p.waiting) == 0 && p.rounds > 0 {
+		p.Cut()
+	}
+	if released.Len() != p.dim || len(p.waiting) == 0 {
+		return
+	}
+	s := p.waiting[0]
+	p.waiting = slices.Delete(p.waiting, 0, 1)
+	if p.o.Memory > 0 {
+		p.forget(math.Exp(-float64(s.n) / float64(p.o.Memory)))
+	}
+	if p.o.Intercept {
+		p.constant = math.Sqrt(float64(s.gram[0]) / gramSteps / float64(s.n))
+		p.n += float64(s.n)
+		p.sum += released.At(0) / p.constant
+	}
+	p.add(s, released)
+	p.releases++
+	p.stale = true
+}
+
+// forget has what was learnt count less.
+func (p *LinTS) forget(keep float64) {
+	for i := range p.p {
+		p.p[i] *= keep
+	}
+	for i := range p.h {
+		p.h[i] *= keep
+	}
+	p.sum, p.n = float64(p.sum*keep), float64(p.n*keep)
+}
+
+// rate is the mean reward by what was released, or beforehand, no closer to an end of the range than leastRate of it.
+func (p *LinTS) rate() float64 {
+	mean := p.o.Centre
+	if p.n > 0 {
+		mean = p.sum / p.n
+	}
+	const most = 1 - 2*leastRate
+	return min(most, max(-most, mean))
+}
+
+// add adds what a segment is worth: with C = LDLᵀ, W = D^{-1/2}L⁻¹ and Y = WG it is YᵀY, and YᵀW(b − Gθ₀) to h.
+// No rounding makes that less than nothing.
+func (p *LinTS) add(s lintsSegment, released privacy.ReleasedVector) {
+	d, m := p.dim, p.rate()
+	v := 1 - float64(m*m)
+	g := make([]float64, d*d) // all of G
+	c := newFactor(d, 1)
+	// without privacy noise C may be singular: what this adds is nothing beside the v·n of a direction that was played
+	ridge := float64(p.sigma*p.sigma) + 1e-9*v*float64(s.n)
+	for i, at := 0, 0; i < d; i++ {
+		for j := range i + 1 {
+			x := float64(s.gram[at+j]) / gramSteps
+			g[i*d+j], g[j*d+i] = x, x
+			c.v[at+j] = float64(v * x)
+		}
+		c.v[at+i] += ridge
+		at += i + 1
+	}
+	c.least = ridge
+	c.refactor()
+	w := make([]float64, len(c.v))
+	c.root(w)
+	rest := p.scratch
+	for i := range rest {
+		rest[i] = released.At(i)
+		if p.o.Intercept {
+			rest[i] -= float64(g[i*d] * p.o.Centre / p.constant)
+		}
+	}
+	y := make([]float64, d)
+	for i, at := 0, 0; i < d; i++ { // row i of Y, and of W(b − Gθ₀)
+		clear(y)
+		var z float64
+		for k, x := range w[at : at+i+1] {
+			z += float64(x * rest[k])
+			for j, q := range g[k*d:][:d] {
+				y[j] += float64(x * q)
+			}
+		}
+		at += i + 1
+		row := p.p
+		for j, x := range y {
+			for k, q := range y[:j+1] {
+				row[k] += float64(x * q)
+			}
+			row = row[j+1:]
+			p.h[j] += float64(x * z)
+		}
+	}
+}
+
+// settle makes the posterior of what was released: of many releases in a row, as at a start, the last alone is asked.
+func (p *LinTS) settle() {
+	if !p.stale {
+		return
+	}
+	p.stale = false
+	q := (1 - math.Abs(p.rate())) / 2
+	most, sum := math.Inf(-1), 0.0
+	for i, tau := range lintsPriors() {
+		l := &p.laws[i]
+		p.posterior(l, 1/square(2*p.o.Norm*tau*q))
+		most = max(most, l.share)
+	}
+	for i := range p.laws {
+		p.laws[i].share = math.Exp(p.laws[i].share - most)
+		sum += p.laws[i].share
+	}
+	clear(p.mean)
+	for i := range p.laws {
+		l := &p.laws[i]
+		l.share /= sum
+		if p.constant > 0 {
+			l.mean[0] += float64(p.o.Centre / p.constant)
+		}
+		for j, x := range l.mean {
+			p.mean[j] += float64(l.share * x)
+		}
+	}
+	for i := range Draws {
+		p.draw(i)
+	}
+	p.turn, p.age = 0, 0
+}
+
+func square(x float64) float64 { return float64(x * x) }
+
+// posterior makes a law that of a prior of this precision, its mean less θ₀, and its share the logarithm of how likely
+// that makes what was released, up to a constant.
+func (p *LinTS) posterior(to *lintsLaw, precision float64) {
+	f := to.a
+	copy(f.v, p.p)
+	f.least = precision
+	to.share = 0
+	for i, at := 0, 0; i < p.dim; i++ {
+		x := precision
+		if i == 0 && p.o.Intercept {
+			x = 1 / square(p.o.Norm)
+			f.least = min(f.least, x)
+		}
+		f.v[at+i] += x
+		to.share += math.Log(x) / 2
+		at += i + 1
+	}
+	f.refactor()
+	f.solve(to.mean, p.h)
+	to.share -= f.logDet() / 2
+	for i, x := range p.h {
+		to.share += float64(to.mean[i]*x) / 2
+	}
+}
+
+// draw draws a vector θ̃ anew: of a law that is drawn by its share, with A = LDLᵀ, μ + α·L⁻ᵀD^{-1/2}z.
+func (p *LinTS) draw(which int) {
+	law, at := 0, p.coins.Float64()
+	for ; law < len(p.laws)-1 && at >= p.laws[law].share; law++ {
+		at -= p.laws[law].share
+	}
+	d := p.dim
+	x := p.pool[which*d:][:d]
+	l := p.laws[law].a.l
+	for j, at := d-1, len(l)-1; j >= 0; j-- {
+		y := p.coins.Normal() / math.Sqrt(l[at])
+		below := l[at+1:][:d-1-j]
+		for i, z := range x[j+1:][:len(below)] {
+			y -= float64(below[i] * z)
+		}
+		x[j] = y
+		at -= d - j + 1
+	}
+	for j, m := range p.laws[law].mean {
+		x[j] = m + float64(p.o.Alpha*x[j])
+	}
+}
+
+// look makes the vectors what they are in a round.
+func (p *LinTS) look() {
+	if p.settle(); p.age == redrawEvery {
+		p.draw(p.turn)
+		p.turn, p.age = (p.turn+1)%Draws, 0
+	}
+	p.age++
+}
+
+// Choose plays the best action by one of the vectors, and counts it. The caller sees to that there are finite
+// numbers, K·d of them; of less than one action, and where no score is finite, nothing is counted.
+func (p *LinTS) Choose(actions []float64) Choice {
+	p.look()
+	at := min(int(p.coins.Float64()*Draws), Draws-1) * p.dim
+	best, top := highest(p.pool[at:][:p.dim], actions)
+	if math.Abs(top) <= math.MaxFloat64 {
+		p.Play(actions[best*p.dim:][:p.dim])
+	}
+	return Choice{Action: best}
+}
+
+// Best is the action that is best by μ, and changes nothing.
+func (p *LinTS) Best(actions []float64) int {
+	p.settle()
+	best, _ := highest(p.mean, actions)
+	return best
+}
+
+// highest is the action with the highest product with theta, and the product.
+func highest(theta, actions []float64) (best int, top float64) {
+	d := len(theta)
+	top = math.Inf(-1)
+	for i, rest := 0, actions; len(rest) >= d; i, rest = i+1, rest[d:] {
+		var score float64
+		for j, x := range rest[:d] {
+			score += float64(theta[j] * x)
+		}
+		if score > top {
+			best, top = i, score
+		}
+	}
+	return best, top
+}
+
+// Draw makes counts, one for each action, of how many of Draws vectors it is the best: whoever plays by one of them,
+// chosen uniformly, plays an action with probability exactly count/Draws. It changes the vectors for the next round, and
+// nothing that a release or a choice of Best follows from.
+func (p *LinTS) Draw(actions []float64, counts []int) {
+	p.look()
+	d := p.dim
+	var top [Draws]float64
+	var best [Draws]int
+	for i := range top {
+		top[i] = math.Inf(-1)
+	}
+	for a, rest := 0, actions; len(rest) >= d; a, rest = a+1, rest[d:] {
+		some := p.some[:0]
+		for j, x := range rest[:d] {
+			if x != 0 {
+				some = append(some, component{j, x})
+			}
+		}
+		p.some = some
+		for i := 0; i < Draws; i += 4 { // four do not wait for each other's sums
+			t0, t1, t2, t3 := p.pool[i*d:][:d], p.pool[(i+1)*d:][:d], p.pool[(i+2)*d:][:d], p.pool[(i+3)*d:][:d]
+			var y [4]float64
+			for _, c := range some {
+				y[0] += float64(c.x * t0[c.at])
+				y[1] += float64(c.x * t1[c.at])
+				y[2] += float64(c.x * t2[c.at])
+				y[3] += float64(c.x * t3[c.at])
+			}
+			for k, score := range y {
+				if score > top[i+k] {
+					best[i+k], top[i+k] = a, score
+				}
+			}
+		}
+	}
+	clear(counts)
+	for _, a := range best {
+		counts[a]++
+	}
+}
+
+// Estimate is μ, the caller's to keep, and √d, the root mean square of ‖θ − μ‖_A in the posterior.
+func (p *LinTS) Estimate() (theta []float64, radius float64) {
+	p.settle()
+	return slices.Clone(p.mean), math.Sqrt(float64(p.dim))
+}
+
+// Updates is how many releases the estimate rests on.
+func (p *LinTS) Updates() int { return p.releases }
+
+var _ Contextual = (*LinTS)(nil)
