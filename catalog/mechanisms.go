@@ -102,6 +102,8 @@ func Mechanisms() []Mechanism {
 		false, weaker...)
 	stated(privacy.VectorGaussian{}, "Gaussian noise on a sum of vectors", "ρ-zCDP",
 		"[Azize 2024, Algorithm 9]", true, weaker...)
+	stated(privacy.GramGaussian{}, "Gaussian noise on a Gram matrix and a sum of vectors", "ρ-zCDP",
+		"Shariff and Sheffet 2018, of one segment", true, weaker...)
 	stated(privacy.VectorTree{}, "binary tree of vectors, Laplace", "ε-DP",
 		"Shariff and Sheffet 2018, with [Sajed 2019, Algorithm 5]", true, pure...)
 	stated(privacy.GaussianVectorTree{}, "binary tree of vectors, Gaussian", "ρ-zCDP",

@@ -23,6 +23,15 @@ import "math"
 // d×d, has its eigenvalues from Lo to Hi, and its column for a·r is no longer than Cross.
 type Band struct{ Lo, Hi, Cross float64 }
 
+// rounded allows for the products of t records, each rounded to a multiple of step.
+func (b Band) rounded(dim, t int, step float64) Band {
+	off := float64(float64(t)*step) * (0.5 + 1e-9)
+	b.Lo -= float64(float64(dim) * off)
+	b.Hi += float64(float64(dim) * off)
+	b.Cross += float64(math.Sqrt(float64(dim)) * off)
+	return b
+}
+
 // A GramMechanism releases running Gram matrices.
 type GramMechanism interface {
 	Mechanism

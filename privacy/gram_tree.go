@@ -106,11 +106,7 @@ func (m GramTree) GridBand(dim, t int, x, step float64) Band {
 		s := max(float64(m.Sigma*more), leastOnGrid*step) + float64(moreOnGrid*step)
 		b = normalBand(dim, math.Hypot(s, 4*step)*math.Sqrt(float64(m.nodes(t))), x)
 	}
-	off := float64(float64(t)*step) * (0.5 + 1e-9)
-	b.Lo -= float64(float64(dim) * off)
-	b.Hi += float64(float64(dim) * off)
-	b.Cross += float64(math.Sqrt(float64(dim)) * off)
-	return b
+	return b.rounded(dim, t, step)
 }
 
 // newGramTree meets the budget: ρ, (ε,δ), (α,ε) or none, as GaussianSigma does.

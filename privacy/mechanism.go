@@ -40,7 +40,7 @@ type Mechanism interface {
 
 // mechanisms are all there are but Unknown, by their zero values: the table that a new one is in.
 var mechanisms = tableOf(Exact{}, Laplace{}, Gaussian{}, Tree{}, Hybrid{}, Sparse{}, KAry{},
-	SquareRoot{}, BLT{}, Questions{}, Sums{}, Elliptic{}, VectorGaussian{}, VectorTree{},
+	SquareRoot{}, BLT{}, Questions{}, Sums{}, Elliptic{}, VectorGaussian{}, GramGaussian{}, VectorTree{},
 	GaussianVectorTree{}, GramTree{}, GramBLT{}, GramWishart{}, Aggregated{}, ShuffledCount{},
 	SplitMix{}, Clones{})
 

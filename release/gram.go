@@ -11,7 +11,8 @@ import (
 )
 
 // gramFeatures is a FeatureCurator whose slots grow and are released again and again: running Gram
-// matrices of [a;r], or running Σ a·r. T is float64 in simulations, int64 for real rewards.
+// matrices of [a;r], or running Σ a·r. Or slots are emptied at a release, which has no Σ r². T is float64
+// in simulations, int64 for real rewards.
 type gramFeatures[T number] struct {
 	growth[T]
 	ledger    *privacy.Ledger
@@ -20,12 +21,13 @@ type gramFeatures[T number] struct {
 	grid      float64 // steps a unit of a sum, 0 if sums are what they are
 	step      float64 // 1/grid, or 1
 	dim       int
-	width     int // numbers of a release
+	width     int // numbers of a slot
 	n         []int
 	shown     []int // records that the last release had
 	sum       []T   // of the slots, width numbers each
 	noise     []vectorStream[T]
 	id        []int
+	next      int       // number of the slot that opens next, of those that are emptied
 	z         []float64 // [a;r]
 	out       privacy.Vector
 }
@@ -34,6 +36,7 @@ type gramFeatures[T number] struct {
 type growth[T number] struct {
 	charge privacy.Mechanism
 	square bool // a Gram matrix, else Σ a·r
+	once   bool // slots are emptied at a release
 	most   int  // records of a slot
 	// records of a leaf, at least 1: what is released are whole leaves
 	leaf  int
@@ -54,9 +57,9 @@ func newGram[T number](cfg FeatureConfig, g growth[T], step, grid float64) *gram
 		noise: make([]vectorStream[T], cfg.Slots), z: make([]float64, cfg.Dim+1)}
 	c.account = cfg.Ledger.Account(chargeOf(g.charge, cfg.Unclipped))
 	c.sum, c.out.Value = make([]T, cfg.Slots*c.width), make([]float64, c.width)
-	first := firstSlot(cfg.Ledger)
+	c.next = firstSlot(cfg.Ledger)
 	for i := range c.id {
-		c.id[i] = first + i
+		c.id[i] = c.open()
 		if g.fresh != nil {
 			c.noise[i] = g.fresh()
 		}
@@ -64,7 +67,13 @@ func newGram[T number](cfg FeatureConfig, g growth[T], step, grid float64) *gram
 	return c
 }
 
-// widthOf is how many numbers a release has.
+// open numbers a slot.
+func (c *gramFeatures[T]) open() int {
+	c.next++
+	return c.next - 1
+}
+
+// widthOf is how many numbers a slot has.
 func widthOf(dim int, square bool) int {
 	if square {
 		return (dim + 1) * (dim + 2) / 2
@@ -76,10 +85,12 @@ func widthOf(dim int, square bool) int {
 func fastGrowth(m privacy.Mechanism, dim int, s *noise.Fast) (growth[float64], error) {
 	var node vectorSampler[float64]
 	var counter privacy.BLT
-	square := true
+	square, once := true, false
 	switch m := m.(type) {
 	case privacy.GramTree:
 		node = gaussianMatrix(s, dim+1, m.Sigma)
+	case privacy.GramGaussian:
+		once, node = true, gaussianSegment(s, dim, m.Sigma)
 	case privacy.GramBLT:
 		node, counter = gaussianMatrix(s, dim+1, m.Counter.Sigma), m.Counter
 	case privacy.GramWishart:
@@ -95,19 +106,24 @@ func fastGrowth(m privacy.Mechanism, dim int, s *noise.Fast) (growth[float64], e
 	case privacy.GaussianVectorTree:
 		square, node = false, gaussianVector(s, m.Sigma)
 	case nil:
-		return growth[float64]{}, errors.New("mechanism is missing, must be vector-gaussian, or " +
-			"one of running sums of vectors")
+		return growth[float64]{}, errors.New("mechanism is missing, must be vector-gaussian, gram-gaussian " +
+			"or one of running sums of vectors")
 	default:
-		return growth[float64]{}, fmt.Errorf("mechanism is %q (%T), must be vector-gaussian, or "+
-			"one of running sums of vectors", m.Kind(), m)
+		return growth[float64]{}, fmt.Errorf("mechanism is %q (%T), must be vector-gaussian, "+
+			"gram-gaussian or one of running sums of vectors", m.Kind(), m)
 	}
 	if err := m.Validate(); err != nil {
 		return growth[float64]{}, err
 	}
-	g := growth[float64]{charge: m, square: square, most: privacy.Longest(m), leaf: leafOf(m)}
+	g := growth[float64]{charge: m, square: square, once: once, most: privacy.Longest(m), leaf: leafOf(m)}
+	if once {
+		g.most = math.MaxInt
+	}
 	width := widthOf(dim, square)
 	switch {
 	case node == nil:
+	case once:
+		g.fresh = func() vectorStream[float64] { return anew(width, node) }
 	case counter.Horizon > 0:
 		g.fresh = func() vectorStream[float64] { return newVectorBLT(counter, width, node) }
 	default:
@@ -218,6 +234,10 @@ func (c *gramFeatures[T]) Release(slot int) (privacy.ReleasedVector, error) {
 		}
 	}
 	sum, step := c.sum[slot*c.width:][:c.width], c.step
+	all := sum
+	if c.once { // without Σ r²
+		sum = sum[:len(sum)-1]
+	}
 	out := c.out.Value[:len(sum)]
 	if noise == nil {
 		for i, x := range sum {
@@ -229,8 +249,12 @@ func (c *gramFeatures[T]) Release(slot int) (privacy.ReleasedVector, error) {
 			out[i] = float64(float64(x+noise[i]) * step)
 		}
 	}
-	c.out.N = c.n[slot]
+	c.out.N, c.out.Value = c.n[slot], out
 	released, err := c.account.ReleaseVector(c.id[slot], &c.out)
+	if c.once && closed(err) {
+		clear(all)
+		c.n[slot], c.id[slot] = 0, c.open()
+	}
 	if err != nil {
 		return c.refuse(fmt.Errorf("curator: %w", err))
 	}
@@ -261,6 +285,27 @@ func gaussianMatrix(s *noise.Fast, n int, sigma float64) vectorSampler[float64] 
 			for j := 1; j < len(row); j++ {
 				row[j] += float64(sigma * s.Normal())
 			}
+			dst = dst[k:]
+		}
+		return nil
+	}
+}
+
+// gaussianSegment is the noise of privacy.GramGaussian: variance σ² on the diagonal and in a row's last
+// number, half of it elsewhere.
+func gaussianSegment(s *noise.Fast, d int, sigma float64) vectorSampler[float64] {
+	if sigma == 0 {
+		return nil
+	}
+	off := sigma / math.Sqrt2
+	return func(dst []float64) error {
+		for k := d + 1; k > 1; k-- {
+			row := dst[:k]
+			row[0] += float64(sigma * s.Normal())
+			for j := 1; j < k-1; j++ {
+				row[j] += float64(off * s.Normal())
+			}
+			row[k-1] += float64(sigma * s.Normal())
 			dst = dst[k:]
 		}
 		return nil
@@ -350,6 +395,21 @@ func (c *vectorTree[T]) at(t uint64) ([]T, error) {
 	}
 	c.t = t
 	return c.stack[end*c.width:][:c.width], nil
+}
+
+// a freshVector is noise that is drawn for one release, and never again.
+type freshVector[T number] struct {
+	to   []T
+	node vectorSampler[T]
+}
+
+func anew[T number](width int, node vectorSampler[T]) *freshVector[T] {
+	return &freshVector[T]{make([]T, width), node}
+}
+
+func (c *freshVector[T]) at(uint64) ([]T, error) {
+	clear(c.to)
+	return c.to, c.node(c.to)
 }
 
 // vectorBLT is blt, of vectors, all entries with the same coefficients: see there.

@@ -115,7 +115,7 @@ func TestRealGramNoiseHasItsMass(t *testing.T) {
 			}
 		}),
 		"the diagonal's everywhere": func(g *gramFeatures[int64]) {
-			*nodeOf(g.noise[0]) = exactNode(all, all, 2, true)
+			*nodeOf(g.noise[0]) = exactNode(all, all, 2, true, false)
 		},
 		"no zeros": eachNode(func(x []int64) {
 			for i := range x {

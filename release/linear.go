@@ -45,7 +45,7 @@ type FeatureCurator interface {
 type FeatureConfig struct {
 	Dim   int // d ≥ 1
 	Slots int // at least 1
-	// Mechanism is privacy.VectorGaussian (each slot is emptied at its release),
+	// Mechanism is privacy.VectorGaussian or GramGaussian (each slot is emptied at its release),
 	// privacy.VectorTree or GaussianVectorTree (running Σ a·r), or one of the Gram counters
 	// (running noisy Σ [a;r][a;r]ᵀ, upper triangle, row by row): of real records GramTree.
 	Mechanism privacy.Mechanism

@@ -56,7 +56,8 @@ func exactActions(actions [][]float64, ledger *privacy.Ledger, src rand.Source) 
 
 // RealFeatures returns a curator of real rewards of whatever vectors are played. The mechanism is
 // privacy.VectorGaussian, or VectorTree or GaussianVectorTree for running sums: rewards belong to
-// people, vectors are public. Or it is privacy.GramTree: rewards and vectors both belong to people.
+// people, vectors are public. Or it is privacy.GramTree or GramGaussian: rewards and vectors both belong
+// to people.
 //
 // A reward r is clipped to [−1,1], and each product becomes an integer, round(2^20·a_i·r) or, of a
 // Gram matrix, round(2^20·z_i·z_j) with z = [a;r]: always the same for the same a and r. That moves
@@ -65,6 +66,7 @@ func exactActions(actions [][]float64, ledger *privacy.Ledger, src rand.Source) 
 //	√d·2^-20 beside 2         in ℓ2     (vector-gaussian, gaussian-vector-tree)
 //	d·2^-20 beside 2√d        in ℓ1     (vector-tree)
 //	(d+1)·2^-20 beside 2√2    in the Frobenius norm of all (d+1)² entries     (gram-tree)
+//	(d+1)·2^-20 beside 3/√2   in that of Σ aaᵀ and Σ a·r                      (gram-gaussian)
 //
 // at most: noise is that much larger, and the ledger is charged for what the mechanism promised, or
 // less. A running sum of n records is off by at most n/2^21 in each number.
@@ -77,7 +79,8 @@ func exactActions(actions [][]float64, ledger *privacy.Ledger, src rand.Source) 
 //
 //	Σ_{i<j} D_ij²/2s² + Σ_i D_ii²/4s² = ‖D‖_F²/4s²
 //
-// or less, as in privacy.GramTree. A node's noise is drawn once, when a release first shows it. Of
+// or less, as in privacy.GramTree; and so it does in privacy.GramGaussian, where D has Σ a·r once, and its
+// noise, too, is of √2·s at least. A node's noise is drawn once, when a release first shows it. Of
 // at most 2^42 records no sum is above 2^62 steps, at most 42 nodes have noise in it, of at most
 // 2^55 steps each, and nothing overflows: 2^62 + 42·2^55 < 2^63.
 //
@@ -129,23 +132,24 @@ const maxGramDim = 1 << 12
 
 // exactGrowth is a mechanism of running sums with discrete noise on the grid.
 func exactGrowth(m privacy.Mechanism, dim int, src rand.Source) (growth[int64], error) {
-	const one = "vector-gaussian, vector-tree, gaussian-vector-tree or gram-tree for real rewards"
+	const one = "vector-gaussian, vector-tree, gaussian-vector-tree, gram-gaussian or gram-tree for real rewards"
 	g := growth[int64]{charge: m, most: maxRewards, leaf: leafOf(m)}
 	var diagonal, off sampler[int64]
 	var err error
+	_, g.once = m.(privacy.GramGaussian)
 	switch m := m.(type) {
 	case privacy.GramTree:
-		if dim > maxGramDim {
-			return g, fmt.Errorf("dim is %d, must be at most %d for a Gram matrix of real records",
-				dim, maxGramDim)
-		}
-		more := m.GridSensitivity(dim, ExactStep) / (2 * math.Sqrt2)
 		g.square = true
+		more := m.GridSensitivity(dim, ExactStep) / (2 * math.Sqrt2)
 		charged := m
-		charged.Sigma, off, err = exactSigma(m, float64(m.Sigma*more), src)
-		if err == nil && off != nil {
-			diagonal, err = onDiagonal(m, float64(m.Sigma*more), src)
-		}
+		charged.Sigma, off, diagonal, err = exactMatrix(m, dim, float64(m.Sigma*more), src)
+		charged.Sigma /= more
+		g.charge = charged
+	case privacy.GramGaussian:
+		g.square = true
+		more := m.GridSensitivity(dim, ExactStep) / 3 // off the diagonal it is Sigma/√2 beside 3/√2
+		charged := m
+		charged.Sigma, off, diagonal, err = exactMatrix(m, dim, float64(m.Sigma*more), src)
 		charged.Sigma /= more
 		g.charge = charged
 	case privacy.GaussianVectorTree:
@@ -174,26 +178,49 @@ func exactGrowth(m privacy.Mechanism, dim int, src rand.Source) (growth[int64], 
 	if err != nil {
 		return g, err
 	}
-	g.most = min(g.most, privacy.Longest(m))
+	if !g.once {
+		g.most = min(g.most, privacy.Longest(m))
+	}
 	if off == nil { // costs ∞
 		return g, nil
 	}
 	if diagonal == nil {
 		diagonal = off
 	}
-	node, width := exactNode(diagonal, off, dim+1, g.square), widthOf(dim, g.square)
-	g.fresh = func() vectorStream[int64] { return newVectorTree(g.most/g.leaf, width, node) }
+	node, width := exactNode(diagonal, off, dim+1, g.square, g.once), widthOf(dim, g.square)
+	g.fresh = func() vectorStream[int64] {
+		if g.once {
+			return anew(width, node)
+		}
+		return newVectorTree(g.most/g.leaf, width, node)
+	}
 	return g, nil
 }
 
-// exactNode is the noise of one node: of a vector, or of the upper triangle of a matrix, row by row.
-func exactNode(diagonal, off sampler[int64], rows int, square bool) vectorSampler[int64] {
+// exactMatrix is the noise of a Gram matrix off the diagonal, whose σ is this, and on it.
+func exactMatrix(m privacy.Mechanism, dim int, sigma float64, src rand.Source) (charged float64,
+	off, diagonal sampler[int64], err error) {
+	if dim > maxGramDim {
+		return 0, nil, nil, fmt.Errorf("dim is %d, must be at most %d for a Gram matrix of real records",
+			dim, maxGramDim)
+	}
+	if charged, off, err = exactSigma(m, sigma, src); err == nil && off != nil {
+		diagonal, err = onDiagonal(m, sigma, src)
+	}
+	return charged, off, diagonal, err
+}
+
+// exactNode is the noise of one node: of a vector, or of the upper triangle of a matrix, row by row. Of one
+// that is released once a row's last number, a·r, is not in the matrix twice, and has the diagonal's.
+func exactNode(diagonal, off sampler[int64], rows int, square, once bool) vectorSampler[int64] {
 	return func(dst []int64) error {
 		next, row := 0, rows // next is on the diagonal
 		for i := range dst {
 			law := off
 			if square && i == next {
 				law, next, row = diagonal, next+row, row-1
+			} else if once && i == next-1 {
+				law = diagonal
 			}
 			x, err := law.Draw(1)
 			if err != nil {
