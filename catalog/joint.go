@@ -6,6 +6,8 @@ import "github.com/sotto-dp/sotto/policy/linear"
 func privateContexts() []Entry {
 	// for any noise on the Gram matrix whose eigenvalues are bounded
 	const shariff = "Shariff and Sheffet 2018, Theorem 5"
+	// for any noise and schedule
+	const segments = "linear.JDPGreedy, Diversity"
 	return []Entry{
 		{
 			Name: "lin-ucb", Title: "LinUCB under joint DP", Family: "oful", Bandit: BanditContextual,
@@ -54,6 +56,37 @@ func privateContexts() []Entry {
 					e.Guarantee = "joint (ε,δ)-DP: a round's actions and reward are protected in " +
 						"what is played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1"
 				}
+			},
+		},
+		{
+			Name: "jdp-greedy", Title: "Greedy on disjoint segments under joint DP", Bandit: BanditContextual,
+			Private: true, Budgets: gaussianBudgets(),
+			Guarantee: "joint ρ-zCDP: a round's actions and reward are protected in what is " +
+				"played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1; " +
+				"joint (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Regret: "O(√(dT log T/κ)) and a price of privacy of O((σ/κ) log T √(L(d + log T))), L segments, " +
+				"where what is greedy has λ_min(E[aaᵀ]) ≥ κ (ours); where the test fails, that of lin-ucb after it",
+			Source: "ours (linear.JDPGreedy has the proof), beside Chen, Li, Rakhlin and Simchi-Levi, arXiv " +
+				"2502.13115",
+			Params: []Param{
+				{Name: "first", Integer: true, Proof: always(segments), Default: 200, Lo: 1, LoIn: true, Hi: 1 << 30, HiIn: true,
+					Doc: "rounds of the first segment, leaf if that is less"},
+				{Name: "growth", Proof: always(segments), Default: 1.5, Lo: 1.01, LoIn: true, Hi: 100, HiIn: true,
+					Doc: "by how much the rounds grow from one segment's end to the next, until segments are leaves"},
+				{Name: "leaf", Integer: true, Proof: always(segments), Default: 1000, Lo: 1, LoIn: true, Hi: 1 << 30, HiIn: true,
+					Doc: "the most rounds of a segment, and those of a leaf of the fallback's tree"},
+				{Name: "diversity", Proof: always(segments), Default: 0.25, Lo: 0, LoIn: true, Hi: 1, HiIn: true, Doc: "share of an even " +
+					"one that each direction must be proved not to lack, or lin-ucb takes over; 0 for never"},
+				risk("the certificate, the test and the fallback", segments),
+			},
+			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
+				q, err := linear.NewJDPGreedy(s.Dim, s.Horizon, s.Budget, linear.JDPGreedyOptions{Risk: p["risk"],
+					First: int(p["first"]), Growth: p["growth"], Leaf: int(p["leaf"]), Diversity: p["diversity"],
+					Step: s.Step})
+				if err != nil {
+					return nil, err // no typed nil
+				}
+				return q, nil
 			},
 		},
 		{

@@ -54,10 +54,7 @@ func RunContextual(ctx context.Context, cfg ContextualConfig, out *Result) error
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	cur, err := release.SimulatedFeatures(release.FeatureConfig{
-		Dim: cfg.Instance.Dim(), Slots: cfg.Policy.Slots(), Mechanism: cfg.Policy.Mechanism(),
-		Unclipped: cfg.Unclipped, Ledger: cfg.Ledger,
-	}, cfg.Noise)
+	cur, err := cfg.curator(cfg.Ledger)
 	if err != nil {
 		return err
 	}
@@ -70,8 +67,17 @@ func RunContextual(ctx context.Context, cfg ContextualConfig, out *Result) error
 	return nil
 }
 
+// curator is of the policy's mechanism as it is now.
+func (c *ContextualConfig) curator(ledger *privacy.Ledger) (release.FeatureCurator, error) {
+	return release.SimulatedFeatures(release.FeatureConfig{
+		Dim: c.Instance.Dim(), Slots: c.Policy.Slots(), Mechanism: c.Policy.Mechanism(),
+		Unclipped: c.Unclipped, Ledger: ledger,
+	}, c.Noise)
+}
+
 func playContextual(ctx context.Context, cfg ContextualConfig, cur release.FeatureCurator, out *Result) error {
 	p, in := cfg.Policy, cfg.Instance
+	kind := p.Mechanism().Kind()
 	d, most := in.Dim(), p.Slots()
 	look := !cfg.Unclipped && !in.Bounded()
 	plays := append(out.Plays[:0], make([]int, in.MaxActions())...)
@@ -94,6 +100,12 @@ func playContextual(ctx context.Context, cfg ContextualConfig, cur release.Featu
 			}
 			out.Releases++
 			p.Learn(released)
+			if next := p.Mechanism().Kind(); next != kind {
+				kind = next
+				if cur, err = cfg.curator(cur.Ledger()); err != nil {
+					return err
+				}
+			}
 		}
 		actions, means = in.Round(actions, means, cfg.Contexts)
 		if len(means) == 0 || len(actions) != len(means)*d {

@@ -319,3 +319,44 @@ func TestContextualRoundsDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations in 10 000 rounds, %v in 20 000", short, long)
 	}
 }
+
+// Where a policy's mechanism changes, later rounds go to a curator of the new one, on the same ledger: greedy on
+// segments in a world of two fixed actions, which the test proves not to be diverse. It costs one budget, and
+// learns from the tree: the world without a fallback has other plays.
+func TestRunContextualChangesItsMechanism(t *testing.T) {
+	source, err := bandit.NewFixedContexts([][]float64{{1, 0, 0}, {0, 0.9, 0}}, bandit.ContextConfig{Dim: 3, Arms: 2,
+		Theta: []float64{0.1, 0.2, 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := source.Contextual(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(diversity float64) (sim.Result, *linear.JDPGreedy) {
+		p, err := linear.NewJDPGreedy(3, 20_000, privacy.ZCDP{Rho: 50}, linear.JDPGreedyOptions{Risk: 0.1, First: 50,
+			Growth: 1.5, Leaf: 1000, Diversity: diversity})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams := noise.Key{Seed: 3}.Fast(3)
+		var out sim.Result
+		if err := sim.RunContextual(t.Context(), sim.ContextualConfig{Policy: p, Instance: in, Horizon: 20_000,
+			Checkpoints: []int{20_000}, Contexts: &streams[0], Rewards: &streams[1], Noise: &streams[2]},
+			&out); err != nil {
+			t.Fatal(err)
+		}
+		return out, p
+	}
+	out, p := run(0.9)
+	if _, ok := p.Mechanism().(privacy.GramTree); !ok || !p.Fallback() {
+		t.Errorf("the mechanism is %v, must be a tree", p.Mechanism())
+	}
+	if got := out.Loss.ZCDP(); math.Abs(got-50) > 1e-6 {
+		t.Errorf("it has cost ρ = %v, must be 50", got)
+	}
+	plain, q := run(0)
+	if q.Fallback() || plain.Releases < 20 || out.Releases != plain.Releases || plain.Plays[0] == out.Plays[0] {
+		t.Errorf("without a test %+v, with it %+v", plain, out)
+	}
+}

@@ -151,8 +151,7 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
-	cur, err := release.SimulatedFeatures(release.FeatureConfig{Dim: cfg.World.Dim, Slots: 1,
-		Mechanism: cfg.Policy.Mechanism()}, cfg.Noise)
+	cur, err := cfg.curator(nil)
 	if err != nil {
 		return err
 	}
@@ -169,6 +168,12 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 	}
 	out.Loss = cur.Ledger().Total()
 	return nil
+}
+
+// curator is of the policy's mechanism as it is now.
+func (c *VisitsConfig) curator(ledger *privacy.Ledger) (release.FeatureCurator, error) {
+	return release.SimulatedFeatures(release.FeatureConfig{Dim: c.World.Dim, Slots: 1,
+		Mechanism: c.Policy.Mechanism(), Ledger: ledger}, c.Noise)
 }
 
 // A visit is a run.
@@ -310,7 +315,13 @@ func (r *visit) release(t int) error {
 		return err
 	}
 	r.waiting, r.cuts = r.waiting[n:], r.cuts[1:]
+	kind := r.Policy.Mechanism().Kind()
 	r.Policy.Learn(released)
+	if r.Policy.Mechanism().Kind() != kind {
+		if r.cur, err = r.curator(r.cur.Ledger()); err != nil {
+			return err
+		}
+	}
 	for i := range r.chosen {
 		r.chosen[i] = -1
 	}

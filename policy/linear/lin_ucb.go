@@ -67,6 +67,7 @@ type LinUCB struct {
 	mechanism privacy.Mechanism
 	bands     []privacy.Band // by number of nodes, or one for all; none without noise
 	low       float64        // ρ_min
+	from      begun
 
 	now *factor
 	u   []float64
@@ -115,9 +116,24 @@ type LinUCBOptions struct {
 	Greed float64
 }
 
+// A begun is what is known of n rounds before the first, from releases of their own: their Gram matrix and
+// Σ a·r, and what bounds the noise in them. Then V_t = G_t + N_t + c_t·I above is of all rounds, N_t of both
+// noises, and bands add up. All that the proof asks of N_t is its band.
+type begun struct {
+	sums
+	n    int
+	band privacy.Band
+}
+
 // NewLinUCB returns LinUCB for actions in ℝ^d, a horizon of at least one round, and a budget: ZCDP,
 // Approx or Renyi (Approx alone with GramWishart), or None for LinUCB without privacy.
 func NewLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions) (*LinUCB, error) {
+	return newLinUCB(dim, horizon, b, o, nil)
+}
+
+// newLinUCB is NewLinUCB after rounds that were released, whose band is what fails with e^{−x} at most.
+func newLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions, from func(x float64) begun) (*LinUCB,
+	error) {
 	if err := o.check(dim, horizon); err != nil {
 		return nil, fmt.Errorf("lin-ucb: %w", err)
 	}
@@ -126,10 +142,18 @@ func NewLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions) (*LinUCB, er
 		return nil, fmt.Errorf("lin-ucb: %w", err)
 	}
 	p := &LinUCB{dim: dim, o: o, mechanism: m, low: o.Lambda}
+	if from != nil { // one more band, of a risk as that of each other
+		p.from = from(math.Log(float64(horizon/max(1, o.Leaf)+1)) - math.Log(o.Risk) + math.Log(8))
+		p.low = max(p.low, (p.from.band.Hi-p.from.band.Lo)/2)
+	}
 	if _, none := b.(privacy.None); !none || o.Step > 0 {
 		leaf := max(1, o.Leaf)
 		leaves := horizon / leaf // as many releases
-		x := math.Log(float64(leaves)) - math.Log(o.Risk) + math.Log(8)
+		bands := leaves
+		if from != nil {
+			bands++
+		}
+		x := math.Log(float64(bands)) - math.Log(o.Risk) + math.Log(8)
 		last := bits.Len(uint(leaves))
 		band := func(k int) privacy.Band { return m.Band(dim, (1<<(k+1)-1)*leaf, x) }
 		if tree, ok := m.(privacy.GramTree); ok && o.Step > 0 {
@@ -142,6 +166,9 @@ func NewLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions) (*LinUCB, er
 		}
 		for k := range last {
 			band := band(k)
+			band.Lo += p.from.band.Lo
+			band.Hi += p.from.band.Hi
+			band.Cross += p.from.band.Cross
 			p.bands = append(p.bands, band)
 			p.low = max(p.low, (band.Hi-band.Lo)/2)
 		}
@@ -153,6 +180,9 @@ func NewLinUCB(dim, horizon int, b privacy.Budget, o LinUCBOptions) (*LinUCB, er
 	p.u, p.theta = make([]float64, dim), make([]float64, dim)
 	p.w, p.v = make([]float64, len(p.now.v)), make([]float64, len(p.now.v))
 	p.logDet = p.now.logDet()
+	if from != nil {
+		p.logDet, _ = p.take(0, func(int) float64 { return 0 })
+	}
 	p.estimate(0)
 	p.counts = 0
 	return p, nil
@@ -232,33 +262,49 @@ func (p *LinUCB) Learn(released privacy.ReleasedVector) {
 	if released.Len() != (d+1)*(d+2)/2 {
 		return
 	}
-	n := released.N()
+	if logDet, ok := p.take(released.N(), released.At); ok {
+		if p.o.C > 0 && !(logDet-p.logDet > math.Log1p(p.o.C)+detMargin) {
+			return
+		}
+		p.logDet = logDet
+		p.estimate(released.N())
+	}
+}
+
+// take makes V and u of what was released of n rounds, row by row of the upper triangle. It returns log det V,
+// and false if V is left to the next release.
+func (p *LinUCB) take(n int, released func(int) float64) (logDet float64, ok bool) {
+	d := p.dim
 	shift := p.low - p.band(n).Lo
+	before := func(i, j int) float64 {
+		if p.from.n == 0 {
+			return 0
+		}
+		return p.from.gram.At(i, j)
+	}
 	at := 0
 	for j := range d { // row j of the upper triangle is column j of the lower
-		p.now.v[j*(j+1)/2+j] = released.At(at) + shift
+		p.now.v[j*(j+1)/2+j] = released(at) + shift + before(j, j)
 		for i := j + 1; i < d; i++ {
-			p.now.v[i*(i+1)/2+j] = released.At(at + i - j)
+			p.now.v[i*(i+1)/2+j] = released(at+i-j) + before(i, j)
 		}
-		p.u[j] = released.At(at + d - j)
+		p.u[j] = released(at + d - j)
+		if p.from.n > 0 {
+			p.u[j] += p.from.b[j]
+		}
 		at += d + 1 - j
 	}
 	if !p.now.refactor() && !p.clip() {
-		return
+		return p.logDet, false
 	}
-	logDet := p.now.logDet()
-	if p.o.C > 0 && !(logDet-p.logDet > math.Log1p(p.o.C)+detMargin) {
-		return
-	}
-	p.logDet = logDet
-	p.estimate(n)
+	return p.now.logDet(), true
 }
 
 // band bounds the noise after n records.
 func (p *LinUCB) band(n int) privacy.Band {
 	nodes := bits.OnesCount(uint(n / max(1, p.o.Leaf)))
 	if nodes < 1 || len(p.bands) == 0 {
-		return privacy.Band{}
+		return p.from.band
 	}
 	return p.bands[min(nodes, len(p.bands))-1]
 }
@@ -302,7 +348,7 @@ func (p *LinUCB) estimate(n int) {
 	p.now.root(p.w)
 	copy(p.v, p.now.v)
 	growth := max(0, p.logDet-float64(float64(p.dim)*math.Log(p.low)))
-	growth = min(growth, ellipsoidGrowth(p.dim, n, p.low))
+	growth = min(growth, ellipsoidGrowth(p.dim, n+p.from.n, p.low))
 	band := p.band(n)
 	p.radius = ellipsoidRadius(growth, p.low+band.Hi-band.Lo, p.o.Risk/2) + band.Cross/math.Sqrt(p.low)
 }

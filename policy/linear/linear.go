@@ -28,7 +28,8 @@ type Choice struct{ Action, Slot int }
 // A Contextual chooses from a new decision set in each round. The round's order is: while Due,
 // release and Learn; then Choose; then the vector that was played and its reward go into the slot.
 type Contextual interface {
-	// Mechanism is the curator's, for the whole run.
+	// Mechanism is the curator's. One of another kind after Learn is for later rounds, all earlier ones
+	// having been released: a new curator takes them, of the same ledger.
 	Mechanism() privacy.Mechanism
 	// Slots is how many slots the curator must have.
 	Slots() int
