@@ -19,7 +19,7 @@ import (
 // # Segments
 //
 // A segment ends by the number of decisions alone: after First of them, then whenever their number has grown
-// by Growth, and where that would be Leaf or more at all multiples of Leaf (End). What a
+// by Growth, and at all multiples of Leaf (End). What a
 // segment's release does with a record it does once. So all choices of others are post-processing of
 // disjoint releases and of what is theirs: joint DP at the cost of one release (the billboard lemma; Hsu et
 // al. 2014). Which mechanism has a segment's records follows from the releases before it; all records of a
@@ -63,8 +63,8 @@ import (
 // information-weighted regression for contexts of any law. New here beyond it: the exact sensitivity of what
 // is released, a certificate for any contexts that follows from releases alone, and a test with a fallback.)
 //
-// Test. Let κ₀ = Diversity/d. At the first N that is a multiple of Leaf and at least (8/κ₀)log(d·L/α), and
-// at all later ones, it fails if λ_min(ΣG̃_j) + B < κ₀N/2, weights of 1. Under κ ≥ κ₀ it never fails but with
+// Test. Let κ₀ = Diversity/d. At the first N from which on all segments are of Leaf, and that is at least
+// (8/κ₀)log(d·L/α), and at all later ones, it fails if λ_min(ΣG̃_j) + B < κ₀N/2, weights of 1. Under κ ≥ κ₀ it never fails but with
 // probability 2α. Whatever the contexts are, where it has not failed λ_min(ΣG_j) ≥ κ₀N/2 − 2B with
 // probability 1−α: from N ≥ 8B/κ₀ on that is κ₀N/4, and the certificate shrinks as fast as under diversity.
 // A test that asks λ_min(ΣG̃_j) − B ≥ κ₀N/4 proves no more, and could not begin before 8B/κ₀: one that fails
@@ -190,11 +190,31 @@ func (p *JDPGreedy) End(n int) int {
 	if first := min(p.o.First, p.o.Leaf); n < first {
 		return first
 	}
-	if more := math.Ceil(float64(n) * (p.o.Growth - 1)); more < float64(p.o.Leaf) {
-		return n + max(1, int(more))
+	more := max(1, int(min(math.Ceil(float64(n)*(p.o.Growth-1)), float64(p.o.Leaf))))
+	if next := (n/p.o.Leaf + 1) * p.o.Leaf; n+more+more/2 >= next {
+		return next // what would be left is too short
 	}
-	// the multiple of Leaf next to n + Leaf
-	return (n + p.o.Leaf + p.o.Leaf/2) / p.o.Leaf * p.o.Leaf
+	return n + more
+}
+
+// Whole says why so many rounds cannot be all that are played live, where each is in a release.
+func (p *JDPGreedy) Whole(rounds int) error {
+	if rounds < 1 || rounds > p.horizon || rounds%p.o.Leaf != 0 {
+		return fmt.Errorf("horizon is %d, must be a multiple of leaf, %d, up to %d", rounds, p.o.Leaf, p.horizon)
+	}
+	return nil
+}
+
+// Outweighs is after how many rounds, at the end of a segment, what was played is twice the estimate's λ where
+// it is spread over all components: infinite if not in the horizon.
+func (p *JDPGreedy) Outweighs() float64 {
+	d := float64(p.dim)
+	for n, s := p.End(0), 1.0; n <= p.horizon; n, s = p.End(n), s+1 {
+		if float64(n) >= 2*d*max(1, float64(p.m.Sigma*math.Sqrt(float64(d*s)))) {
+			return float64(n)
+		}
+	}
+	return math.Inf(1)
 }
 
 // Mechanism is that of the segment that is released next.
@@ -237,7 +257,8 @@ func (p *JDPGreedy) Learn(released privacy.ReleasedVector) {
 	p.rounds += released.N()
 	p.count++
 	p.estimate()
-	if p.rounds < p.first || p.rounds%p.o.Leaf != 0 || p.horizon-p.rounds < p.o.Leaf || !p.narrow() {
+	leaves := p.rounds%p.o.Leaf == 0 && p.End(p.rounds) == p.rounds+p.o.Leaf // from here on
+	if p.rounds < p.first || !leaves || p.horizon-p.rounds < p.o.Leaf || !p.narrow() {
 		return
 	}
 	if tree, err := p.fallback(p.horizon - p.rounds); err == nil {
@@ -330,7 +351,7 @@ func (p *JDPGreedy) Cut() []int64 {
 // Skip is Play of all the rounds of a segment, for one that is brought back to where it was. gram is what Cut
 // has returned, nil.
 func (p *JDPGreedy) Skip(n int, gram []int64) error {
-	want := min(p.End(p.cut), p.horizon) - p.cut
+	want := p.End(p.cut) - p.cut
 	switch {
 	case p.t > p.cut:
 		return fmt.Errorf("jdp-greedy: the segment has %d rounds, must have none", p.t-p.cut)

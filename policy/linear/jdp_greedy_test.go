@@ -24,12 +24,13 @@ func jdpGreedy(t testing.TB, dim, horizon int, b privacy.Budget, o linear.JDPGre
 	return p
 }
 
-// Segments end by hand: first 4, then half as many again, then in leaves of 10 at multiples of 10.
+// Segments end by hand: first 4, then half as many again, but at 10, where 9 and half as many again would have
+// gone beyond, and at all multiples of 10.
 func TestJDPGreedyEnds(t *testing.T) {
 	p := jdpGreedy(t, 1, 1000, privacy.ZCDP{Rho: 1}, linear.JDPGreedyOptions{Risk: 0.1, First: 4, Growth: 1.5,
 		Leaf: 10})
 	n := 0
-	for i, want := range []int{4, 6, 9, 14, 21, 30, 40} {
+	for i, want := range []int{4, 6, 10, 15, 20, 30, 40} {
 		if n = p.End(n); n != want {
 			t.Fatalf("segment %d ends after %d, must after %d", i, n, want)
 		}
@@ -125,7 +126,7 @@ func TestJDPGreedyIsItsFormulas(t *testing.T) {
 			b = m.Sigma * math.Sqrt(count) * (math.Sqrt(2*d) + math.Sqrt(2*l))
 			kappa := diversity / float64(d)
 			segments := float64(horizon)/leaf + math.Log(horizon)/math.Log(1.5) + 2
-			fails := int(rounds)%leaf == 0 && rounds >= 8/kappa*math.Log(d*segments/risk) && least+b < kappa*rounds/2
+			fails := int(rounds)%leaf == 0 && rounds > leaf && rounds >= 8/kappa*math.Log(d*segments/risk) && least+b < kappa*rounds/2
 			if fails != p.Fallback() {
 				t.Fatalf("after %v rounds the fallback is %v: λ_min %v, B %v", rounds, p.Fallback(), least, b)
 			}
