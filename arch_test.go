@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"client", "client/browser", "docs/explorer", "feature", "internal/atomicfile", "internal/build",
 		"internal/chain", "internal/clock", "internal/design", "internal/divergence",
 		"internal/gramline", "internal/look", "internal/mutate", "internal/network", "internal/pgtest",
-		"internal/pool", "internal/sized", "internal/stats", "internal/systems", "internal/testkit",
+		"internal/pool", "internal/rows", "internal/sized", "internal/stats", "internal/systems", "internal/testkit",
 		"internal/unitball", "internal/words", "live/internal/plant", "live/internal/simulate", "logged", "noise",
 		"privacy", "secagg"},
 	{"bandit", "bound", "client/openfeature", "internal/parquetlog", "internal/report", "interval",

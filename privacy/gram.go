@@ -53,7 +53,7 @@ func normalBand(dim int, sigma, x float64) Band {
 	return Band{Lo: -hi, Hi: hi, Cross: sigma * (d + math.Sqrt(2*x))}
 }
 
-// jointly is what joint differential privacy is, of Gram matrices.
+// jointly is what joint differential privacy is, of Gram matrices and of histograms.
 const jointly = "joint DP: a record is the vector that was played and its reward, replaced by " +
 	"another. The actions of other rounds reveal neither; " +
 	"the round's own action does"

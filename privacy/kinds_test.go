@@ -44,6 +44,8 @@ var written = map[string]string{
 	"gram-tree":            `{"mechanism":"gram-tree","sigma":2,"horizon":1000}`,
 	"gram-blt":             `{"mechanism":"gram-blt","sigma":2,"horizon":1000,"decay":[0.5],"weight":[0.3]}`,
 	"gram-wishart":         `{"mechanism":"gram-wishart","scale":2,"horizon":9,"dim":3,"degrees":50000,"delta":0.000001}`,
+	"laplace-histogram":    `{"mechanism":"laplace-histogram","scale":2}`,
+	"gaussian-histogram":   `{"mechanism":"gaussian-histogram","sigma":1.5}`,
 	"aggregated":           shares,
 	"shuffled-count": `{"mechanism":"shuffled-count","epsilon":1,"num":2,"den":1,"users":1000,` +
 		`"invited":1001,"beta":0.001}`,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sotto-dp/sotto/internal/rows"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -45,12 +46,18 @@ type FeatureCurator interface {
 type FeatureConfig struct {
 	Dim   int // d ≥ 1
 	Slots int // at least 1
-	// Mechanism is privacy.VectorGaussian or GramGaussian (each slot is emptied at its release),
+	// Mechanism is privacy.VectorGaussian, GramGaussian or a Histogram (each slot is emptied at its release),
 	// privacy.VectorTree or GaussianVectorTree (running Σ a·r), or one of the Gram counters
 	// (running noisy Σ [a;r][a;r]ᵀ, upper triangle, row by row): of real records GramTree.
 	Mechanism privacy.Mechanism
+	// Rows are the vectors that records of a histogram may have, all different, Dim numbers each, one after
+	// the other: each is a cell, and a release has 2 numbers for each, Σ 1−y and Σ y of its records, for
+	// y = (r+1)/2. They are public. Another vector is refused. Other mechanisms have none.
+	Rows      []float64
 	Unclipped bool // as in Config; it also turns the check of ‖a‖ off
 	Ledger    *privacy.Ledger
+
+	cells rows.Table // of Rows
 }
 
 // SimulatedActions returns a curator of simulated rewards of these actions, which are copied.
@@ -84,6 +91,22 @@ func SimulatedFeatures(cfg FeatureConfig, s *noise.Fast) (FeatureCurator, error)
 		p, err := fastVector(m, s)
 		if err != nil {
 			return nil, fmt.Errorf("curator: %w", err)
+		}
+		return newFeatures(cfg, p, 1, 0), nil
+	case privacy.Histogram:
+		if err := m.Validate(); err != nil {
+			return nil, fmt.Errorf("curator: %w", err)
+		}
+		p := recipe[float64]{family: once, charge: m}
+		switch m := m.(type) {
+		case privacy.LaplaceHistogram:
+			if m.Scale > 0 {
+				p.noise = fastLaplace{s, m.Scale}
+			}
+		case privacy.GaussianHistogram:
+			if m.Sigma > 0 {
+				p.noise = fastGaussian{s, m.Sigma}
+			}
 		}
 		return newFeatures(cfg, p, 1, 0), nil
 	}
@@ -128,6 +151,19 @@ func checkFeatures(cfg *FeatureConfig) error {
 		return fmt.Errorf("curator: dim is %d, must be at least 1", cfg.Dim)
 	case cfg.Slots < 1:
 		return fmt.Errorf("curator: slots is %d, must be at least 1", cfg.Slots)
+	}
+	_, histogram := cfg.Mechanism.(privacy.Histogram)
+	switch {
+	case histogram && cfg.Unclipped:
+		return errors.New("curator: unclipped is true, must be false for a histogram: its bins are of " +
+			"rewards in range")
+	case histogram:
+		var err error
+		if cfg.cells, err = rows.New(cfg.Dim, cfg.Rows); err != nil {
+			return fmt.Errorf("curator: %w", err)
+		}
+	case len(cfg.Rows) > 0:
+		return fmt.Errorf("curator: rows has %d numbers, must have none but for a histogram", len(cfg.Rows))
 	}
 	if cfg.Ledger == nil {
 		cfg.Ledger = privacy.NewLedger()

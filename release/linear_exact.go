@@ -56,8 +56,8 @@ func exactActions(actions [][]float64, ledger *privacy.Ledger, src rand.Source) 
 
 // RealFeatures returns a curator of real rewards of whatever vectors are played. The mechanism is
 // privacy.VectorGaussian, or VectorTree or GaussianVectorTree for running sums: rewards belong to
-// people, vectors are public. Or it is privacy.GramTree or GramGaussian: rewards and vectors both belong
-// to people.
+// people, vectors are public. Or it is privacy.GramTree, GramGaussian or a Histogram: rewards and vectors both
+// belong to people.
 //
 // A reward r is clipped to [−1,1], and each product becomes an integer, round(2^20·a_i·r) or, of a
 // Gram matrix, round(2^20·z_i·z_j) with z = [a;r]: always the same for the same a and r. That moves
@@ -120,11 +120,33 @@ func exactFeatures(cfg FeatureConfig, src rand.Source) (FeatureCurator, error) {
 			most: maxRewards}
 		return newFeatures(cfg, p, 1.0/gridSteps, gridSteps), nil
 	}
+	if m, ok := cfg.Mechanism.(privacy.Histogram); ok {
+		p, err := exactHistogram(m, src)
+		if err != nil {
+			return nil, fmt.Errorf("curator: %w", err)
+		}
+		return newFeatures(cfg, p, 1.0/gridSteps, gridSteps), nil
+	}
 	g, err := exactGrowth(cfg.Mechanism, cfg.Dim, src)
 	if err != nil {
 		return nil, fmt.Errorf("curator: %w", err)
 	}
 	return newGram(cfg, g, 1.0/gridSteps, gridSteps), nil
+}
+
+// exactHistogram is a histogram's mechanism with discrete noise on the grid. y becomes whole steps s, and
+// 1 − y becomes 2^20 − s: nothing is lost by rounding, and the sensitivity is the mechanism's own.
+func exactHistogram(m privacy.Histogram, src rand.Source) (p recipe[int64], err error) {
+	p = recipe[int64]{family: once, most: maxRewards}
+	switch m := m.(type) {
+	case privacy.LaplaceHistogram:
+		m.Scale, p.noise, err = exactScale(m, m.Scale, src)
+		p.charge = m
+	case privacy.GaussianHistogram:
+		m.Sigma, p.noise, err = exactSigma(m, m.Sigma, src)
+		p.charge = m
+	}
+	return p, err
 }
 
 // maxGramDim keeps a Gram matrix in memory, and the rounding of norms far below unitball.Slack.

@@ -1,9 +1,11 @@
 package release
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
+	"github.com/sotto-dp/sotto/internal/rows"
 	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -22,22 +24,28 @@ type features[T number] struct {
 	grid      float64 // steps a unit of a·r, 0 if sums are what they are
 	step      float64 // 1/grid, or 1
 	dim       int
+	cells     rows.Table // of a histogram, else empty
+	width     int        // numbers of a release
 	n         []int
-	sum       []T // of the slots, dim numbers each
+	sum       []T // of the slots, width numbers each
 	id        []int
 	next      int // number of the slot that opens next
 	out       privacy.Vector
 }
 
 func newFeatures[T number](cfg FeatureConfig, p recipe[T], step, grid float64) *features[T] {
+	width := cfg.Dim
+	if n := cfg.cells.Len(); n > 0 {
+		width = 2 * n
+	}
 	p.charge = chargeOf(p.charge, cfg.Unclipped)
 	if p.most == 0 {
 		p.most = math.MaxInt
 	}
 	c := &features[T]{ledger: cfg.Ledger, plan: p, account: cfg.Ledger.Account(p.charge),
-		unclipped: cfg.Unclipped, grid: grid, step: step, dim: cfg.Dim, n: make([]int, cfg.Slots),
-		sum: make([]T, cfg.Slots*cfg.Dim), id: make([]int, cfg.Slots), next: firstSlot(cfg.Ledger),
-		out: privacy.Vector{Value: make([]float64, cfg.Dim)}}
+		unclipped: cfg.Unclipped, grid: grid, step: step, dim: cfg.Dim, cells: cfg.cells,
+		width: width, n: make([]int, cfg.Slots), sum: make([]T, cfg.Slots*width), id: make([]int, cfg.Slots),
+		next: firstSlot(cfg.Ledger), out: privacy.Vector{Value: make([]float64, width)}}
 	for i := range c.id {
 		c.id[i] = c.open()
 	}
@@ -64,6 +72,9 @@ func (c *features[T]) Add(slot int, a []float64, reward float64) error {
 			return err
 		}
 	}
+	if c.cells.Len() > 0 {
+		return c.tally(slot, a, reward)
+	}
 	q := 0.0
 	for _, x := range a {
 		q += float64(x * x)
@@ -86,6 +97,26 @@ func (c *features[T]) Add(slot int, a []float64, reward float64) error {
 	c.n[slot]++
 	return nil
 }
+
+// tally adds a record to the bins of its cell.
+func (c *features[T]) tally(slot int, a []float64, reward float64) error {
+	at := c.cells.Find(a)
+	if at < 0 {
+		return errNoCell
+	}
+	bins := c.sum[slot*c.width+2*at:][:2]
+	one, y := 1.0, float64((reward+1)/2)
+	if c.grid != 0 {
+		one, y = c.grid, math.Round(float64(y*c.grid))
+	}
+	bins[0] += T(one - y)
+	bins[1] += T(y)
+	c.n[slot]++
+	return nil
+}
+
+// errNoCell has nothing of the vector, which is as private as the reward.
+var errNoCell = errors.New("curator: a vector is none of the histogram's rows")
 
 // checkNorm refuses a vector whose squared norm q is above normLimit, or NaN.
 func checkNorm(a []float64, q float64, unclipped bool) error {
@@ -120,7 +151,7 @@ func (c *features[T]) Release(slot int) (privacy.ReleasedVector, error) {
 	if c.n[slot] == 0 {
 		return c.refuse(fmt.Errorf("curator: release of slot %d, which is empty", slot))
 	}
-	s := c.sum[slot*c.dim:][:c.dim]
+	s := c.sum[slot*c.width:][:c.width]
 	for i, x := range s {
 		if c.plan.noise != nil {
 			y, err := c.plan.noise.Draw(1)

@@ -25,7 +25,7 @@ type StepFeatureCurator interface {
 }
 
 // Width implements StepFeatureCurator.
-func (c *features[T]) Width() int { return c.dim }
+func (c *features[T]) Width() int { return c.width }
 
 // Products implements StepFeatureCurator.
 func (c *features[T]) Products(dst []int64, a []float64, reward float64) {
@@ -33,6 +33,14 @@ func (c *features[T]) Products(dst []int64, a []float64, reward float64) {
 		reward = -1
 	}
 	reward = min(max(reward, -1), 1)
+	if c.cells.Len() > 0 {
+		if at := c.cells.Find(a); at >= 0 {
+			y := int64(math.Round(float64((reward+1)/2) * gridSteps))
+			dst[2*at] += gridSteps - y
+			dst[2*at+1] += y
+		}
+		return
+	}
 	for i, x := range a {
 		dst[i] += int64(math.Round(float64(x*reward) * gridSteps))
 	}
@@ -45,18 +53,26 @@ func (c *features[T]) AddSteps(slot, n int, sums []int64) error {
 		return errors.New("curator: steps are of clipped rewards, and the curator's are not")
 	case uint(slot) >= uint(len(c.n)):
 		return fmt.Errorf("curator: slot is %d, must be from 0 to %d", slot, len(c.n)-1)
-	case len(sums) != c.dim:
-		return fmt.Errorf("curator: there are %d sums, must be %d", len(sums), c.dim)
+	case len(sums) != c.width:
+		return fmt.Errorf("curator: there are %d sums, must be %d", len(sums), c.width)
 	case n < 0 || n > min(maxRewards, c.plan.most-c.n[slot]):
 		return fmt.Errorf("curator: n of slot %d is %d, must be from 0 to %d", slot, n,
 			min(maxRewards, c.plan.most-c.n[slot]))
 	}
+	least, most, left := -int64(n)*gridSteps, int64(n)*gridSteps, int64(n)*gridSteps
+	if c.cells.Len() > 0 {
+		least = 0
+	}
 	for i, x := range sums {
-		if most := int64(n) * gridSteps; x > most || x < -most {
+		if x > most || x < least {
 			return fmt.Errorf("curator: sum %d of %d rewards is out of range", i, n)
 		}
+		left -= x
 	}
-	s := c.sum[slot*c.dim:][:c.dim]
+	if least == 0 && left != 0 {
+		return fmt.Errorf("curator: the bins are not of %d records", n)
+	}
+	s := c.sum[slot*c.width:][:c.width]
 	for i, x := range sums {
 		if c.grid == 0 {
 			s[i] += T(float64(x) * ExactStep)

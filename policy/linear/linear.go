@@ -40,3 +40,12 @@ type Contextual interface {
 	// Choose picks one of the actions, each d numbers of the slice, at least one of them.
 	Choose(actions []float64) Choice
 }
+
+// RowsOf are the vectors of a policy that plays no others, one after the other, nil for any other policy: what
+// release.FeatureConfig has as Rows.
+func RowsOf(policy any) []float64 {
+	if p, ok := policy.(interface{ Rows() []float64 }); ok {
+		return p.Rows()
+	}
+	return nil
+}
