@@ -425,6 +425,40 @@ func policies() []Entry {
 			},
 		},
 		{
+			Name: "dp-ts", Title: "DP-TS", Family: "thompson", Private: true,
+			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
+			Continuous: true,
+			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
+				"the budget is, rewards in range",
+			Regret: "O(√(KT log(KT)/f) + (K/f)σ log^1.5(KT) log T), f the floor, σ the noise's deviation, in " +
+				"expectation (proof: policy.DPTS)",
+			Gathered: Verdict{Proved: "Chernoff's bound for any number of Laplace noises, which the release " +
+				"counts, and for normal noise of any variance"},
+			Source: "ours: Thompson sampling on releases, inside of intervals that are proved (policy.DPTS)",
+			Params: []Param{
+				{Name: "spread", Doc: "α, what multiplies the deviation of draws: small ones explore less, and " +
+					"their regret has heavier tails", Default: math.NaN(),
+					DefaultDoc: "(2/K)^min(1/4, 3/log t)", Lo: 0, Hi: 100, HiIn: true,
+					Proof: always("proof: policy.DPTS")},
+				{Name: "floor", Doc: "f: each arm that is not ruled out has this share of an even one at least",
+					Default: 0.002, Lo: 0, LoIn: true, Hi: 0.05, HiIn: true,
+					Proof: Proof{Theorem: "proof: policy.DPTS", Above: 0}},
+				{Name: "first", Doc: "rounds of an arm's first batch", Integer: true, Default: math.NaN(),
+					DefaultDoc: "40 standard deviations of the noise, at least 10", Lo: 1, LoIn: true,
+					Hi: maxRounds, HiIn: true, Proof: Proof{Theorem: "proof: policy.DPTS", Above: 9}},
+			},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				q, err := policy.NewDPTS(s.Arms, s.Budget, int(p.or("first", 0)))
+				if err == nil {
+					err = q.SetFloor(p["floor"])
+				}
+				if alpha, ok := p["spread"]; ok && err == nil {
+					err = q.SetSpread(alpha)
+				}
+				return built(q, err)
+			},
+		},
+		{
 			Name: "split", Title: "A/B test in joint batches", Private: true,
 			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +

@@ -53,3 +53,45 @@ func KLNoisy(x, y, v float64) float64 {
 	}
 	return max(0, float64(lambda*s.d)-s.tilt(lambda)-float64(0.5*float64(v*float64(lambda*lambda))))
 }
+
+// KLNoisyUpper is the largest y in [x,1] with J_v(x,y) ≤ c, for x in [0,1], c in [0,+Inf) and v in
+// [0,+Inf):
+//
+//	min{ (1 − exp(−(c + λx + vλ²/2)))/(1 − e^{−λ}) : λ > 0 }, capped at 1.
+//
+// Every λ gives a y that is no smaller, so an error of the search only widens.
+func KLNoisyUpper(x, c, v float64) float64 {
+	switch {
+	case !(0 <= x && x <= 1 && c >= 0 && c <= math.MaxFloat64 && v >= 0 && v <= math.MaxFloat64):
+		return math.NaN()
+	case v == 0:
+		return KLUpper(x, c)
+	case x == 1:
+		return 1
+	case c == 0:
+		return x
+	}
+	at := func(log float64) float64 {
+		lambda := math.Exp(log)
+		return math.Expm1(-c-float64(lambda*x)-float64(0.5*float64(v*float64(lambda*lambda)))) / math.Expm1(-lambda)
+	}
+	// For variance w of Y the best λ is √(2c/(w+v)), w in [0, 1/4] where λ is small; above that, y
+	// near 0, it is larger by a logarithm.
+	mid := 0.5 * math.Log(2*c/(0.25+v))
+	lo, hi := mid-1, 0.5*math.Log(2*c/v)+1
+	const golden = 0.6180339887498949
+	p, q := hi-golden*(hi-lo), lo+golden*(hi-lo)
+	fp, fq := at(p), at(q)
+	for hi-lo > 1e-3 {
+		if fp < fq {
+			hi, q, fq = q, p, fp
+			p = hi - golden*(hi-lo)
+			fp = at(p)
+		} else {
+			lo, p, fp = p, q, fq
+			q = lo + golden*(hi-lo)
+			fq = at(q)
+		}
+	}
+	return max(x, min(1, fp, fq))
+}

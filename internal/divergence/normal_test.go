@@ -98,3 +98,32 @@ func TestKLNoisyBoundsTheTail(t *testing.T) {
 		t.Error("the bound with half the noise's variance holds everywhere")
 	}
 }
+
+// The upper end is where J_v is c, a little above it and never below; J_v(0,1) = 1/(2v) makes 1 of it.
+func TestKLNoisyUpper(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.SampledFrom(gridMeans).Draw(t, "x")
+		v := math.Exp(rapid.Float64Range(-12, 8).Draw(t, "log v"))
+		c := math.Exp(rapid.Float64Range(-12, 4).Draw(t, "log c"))
+		y := divergence.KLNoisyUpper(x, c, v)
+		if !(y >= x && y <= 1) {
+			t.Fatalf("KLNoisyUpper(%v, %v, %v) = %v", x, c, v, y)
+		}
+		got := divergence.KLNoisy(x, min(y, max(x, 1-1e-9)), v) // nearer to 1 rounding decides
+		if y < 1-1e-9 && got < float64(c*(1-1e-7)) || got > float64(c*1.0001) {
+			t.Fatalf("KLNoisyUpper(%v, %v, %v) = %v, where the divergence is %v", x, c, v, y, got)
+		}
+	})
+	for _, v := range []struct{ x, c, v, want float64 }{
+		{0, 0.25, 2, 1}, {1, 0.1, 1, 1}, {0.3, 0, 1, 0.3}, {0, math.Ln2, 0, 0.5},
+	} {
+		if got := divergence.KLNoisyUpper(v.x, v.c, v.v); math.Abs(got-v.want) > 1e-6 {
+			t.Errorf("KLNoisyUpper(%v, %v, %v) = %v, want %v", v.x, v.c, v.v, got, v.want)
+		}
+	}
+	for _, v := range [][3]float64{{-1, 1, 1}, {0, -1, 1}, {0, 1, -1}, {0, math.Inf(1), 1}, {math.NaN(), 1, 1}} {
+		if got := divergence.KLNoisyUpper(v[0], v[1], v[2]); !math.IsNaN(got) {
+			t.Errorf("KLNoisyUpper(%v) = %v", v, got)
+		}
+	}
+}
