@@ -71,9 +71,14 @@ func KLNoisyUpper(x, c, v float64) float64 {
 	case c == 0:
 		return x
 	}
+	// −log(1 − y), which tells more near 1. It is quasi-convex for y < 1 alone: else what is wanting is.
 	at := func(log float64) float64 {
 		lambda := math.Exp(log)
-		return math.Expm1(-c-float64(lambda*x)-float64(0.5*float64(v*float64(lambda*lambda)))) / math.Expm1(-lambda)
+		level := c + float64(lambda*x) + float64(0.5*float64(v*float64(lambda*lambda)))
+		if level >= lambda {
+			return 1e12 * (1 + level - lambda)
+		}
+		return level - math.Log(-math.Expm1(level-lambda)) + math.Log(-math.Expm1(-lambda))
 	}
 	// For variance w of Y the best λ is √(2c/(w+v)), w in [0, 1/4] where λ is small; above that, y
 	// near 0, it is larger by a logarithm.
@@ -93,5 +98,5 @@ func KLNoisyUpper(x, c, v float64) float64 {
 			fq = at(q)
 		}
 	}
-	return max(x, min(1, fp, fq))
+	return max(x, -math.Expm1(-min(fp, fq)))
 }
