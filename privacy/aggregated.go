@@ -339,6 +339,7 @@ func (m Aggregated) facts() facts {
 	case m.Noise == NoisePolya:
 		f.noises.each = 1 / float64(m.Users)
 	case m.Noise != NoiseLaplace:
+		f.noises.normal = m.Noise == NoiseGaussian
 	case m.Trust == TrustCentral:
 		f.noises.fixed = 1
 	case m.Trust == TrustTwoServer:

@@ -30,7 +30,7 @@ func (m Gaussian) Tail() Tail { return Tail{Sigma: m.Sigma} }
 func (m Gaussian) withScale(x float64) Mechanism { m.Sigma = x; return m }
 
 func (m Gaussian) draws() Draws   { return Draws{Once: true, Law: NoiseGaussian, Scale: m.Sigma} }
-func (Gaussian) facts() facts     { return facts{sum: true} }
+func (Gaussian) facts() facts     { return facts{sum: true, noises: laplaces{normal: true}} }
 func (m Gaussian) entry() Entry   { return Entry{Sensitivity: 1, Scale: m.Sigma} }
 func (m Gaussian) String() string { return "gaussian(sigma=" + number(m.Sigma) + ")" }
 

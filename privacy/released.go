@@ -17,8 +17,12 @@ type Values struct {
 }
 
 // laplaces is how many independent Laplace noises of a scale, continuous or discrete, a sum has at
-// most: so many, and so many for each reward in it. The zero value says nothing.
-type laplaces struct{ fixed, each, scale float64 }
+// most: so many, and so many for each reward in it; or that its noise is normal. The zero value says
+// nothing.
+type laplaces struct {
+	fixed, each, scale float64
+	normal             bool
+}
 
 // A Tail bounds the noise of a released sum, one side: P(noise > Sigma·√(2x) + H·(x+Log)) ≤ e^{-x}
 // for every x ≥ 0. It is all that a policy may know of where its releases come from. For Lap(b) it
@@ -77,6 +81,10 @@ func (r Released) Mean(i int) float64 { return r.v.Sum[i] / float64(r.v.N[i]) }
 // nothing but that: what some proofs need, where others need its Tail only.
 func (r Released) Laplace() bool { return r.v != nil && r.v.noises.fixed == 1 && r.v.noises.each == 0 }
 
+// Normal says that the noise of each sum is normal, continuous or discrete, or a sum of such, and
+// nothing but that: its moment generating function is at most e^{λ²σ²/2}, σ the Sigma of its Tail.
+func (r Released) Normal() bool { return r.v != nil && r.v.noises.normal }
+
 // Noises is how many independent Laplace noises, continuous or discrete, sum i has at most, and of
 // which scale: 1 if Laplace, 2 between two servers, as many as there are rewards under local trust,
 // and between whole numbers where users add shares of one. It is 0 if that is not known, or the noise
@@ -131,7 +139,7 @@ func (r Released) Fold(sizes []int) (Released, error) {
 		b := max(out.Tail.H, out.noises.scale)
 		out.noises = laplaces{fixed: m, scale: b}
 		out.Tail = Tail{Sigma: math.Sqrt(2*m) * b, H: b}
-	case out.noises == laplaces{} && out.Tail.H == 0 && out.Tail.Log == 0:
+	case out.noises == laplaces{normal: out.noises.normal} && out.Tail.H == 0 && out.Tail.Log == 0:
 		out.Tail.Sigma *= math.Sqrt(m)
 	default:
 		return Released{}, errors.New("released: sums are added up whose noise is neither Laplace's nor normal")
@@ -162,7 +170,8 @@ func Join(parts ...Released) (Released, error) {
 		case p.v.like(out):
 			t, of := p.v.Tail, p.v.noises
 			out.Tail = Tail{max(out.Tail.Sigma, t.Sigma), max(out.Tail.H, t.H), max(out.Tail.Log, t.Log)}
-			out.noises = laplaces{max(out.noises.fixed, of.fixed), out.noises.each, max(out.noises.scale, of.scale)}
+			out.noises = laplaces{max(out.noises.fixed, of.fixed), out.noises.each, max(out.noises.scale, of.scale),
+				of.normal}
 		default:
 			return Released{}, fmt.Errorf("released: noise with tail %+v is joined to one with %+v, must have the "+
 				"same law", p.v.Tail, out.Tail)
