@@ -570,7 +570,7 @@ func selfLinear() ([]selfItem, error) {
 		if !e.Private {
 			continue
 		}
-		variants := []catalog.Params{nil}
+		variants := []catalog.Params{shortly(e)}
 		if p, ok := e.Param("noise"); ok {
 			variants = nil
 			for i := range p.Choices {
@@ -596,8 +596,7 @@ func selfLinear() ([]selfItem, error) {
 				}
 				d := x.direct
 				d.name = e.Name
-				if v != nil {
-					p, _ := e.Param("noise")
+				if p, ok := e.Param("noise"); ok {
 					d.name += " noise=" + p.Choices[int(v["noise"])]
 				}
 				if twin {
@@ -610,16 +609,24 @@ func selfLinear() ([]selfItem, error) {
 	return all, nil
 }
 
+// shortly are parameters with which a policy releases in a short game.
+func shortly(e catalog.Entry) catalog.Params {
+	if e.Name == "dp-lin-ts" {
+		return catalog.Params{"first": 4}
+	}
+	return nil
+}
+
 // selfRealLinear are the curators of real rewards of vectors, by the policies that they are for.
 func selfRealLinear() ([]selfItem, error) {
 	var all []selfItem
 	for _, e := range append(catalog.LinearPolicies(), catalog.ContextualPolicies()...) {
-		horizon := map[string]int{"adac-gope-var": 1 << 15, "adac-oful": 16, "lin-ucb": 16,
-			"lin-priv": 16}[e.Name]
+		horizon := map[string]int{"adac-gope-var": 1 << 15, "adac-oful": 16, "dp-lin-ts": 16,
+			"lin-ucb": 16, "lin-priv": 16}[e.Name]
 		if horizon == 0 { // its noise cannot be made exact
 			continue
 		}
-		var given catalog.Params
+		given := shortly(e)
 		if e.Name == "lin-ucb" {
 			given = catalog.Params{"noise": float64(lin.GramTree)}
 		}

@@ -108,7 +108,9 @@ type LinTS struct {
 	stale     bool        // the posterior is not that of p and h yet
 	laws      [3]lintsLaw // of it
 	mean      []float64   // of it
-	scratch   []float64
+	c         *factor     // scratch: C, W, all of G, and two vectors
+	w, g      []float64
+	y, rest   []float64
 	pool      []float64 // Draws vectors θ̃
 	turn, age int
 	some      []component
@@ -174,7 +176,8 @@ func NewLinTS(dim int, b privacy.Budget, o LinTSOptions, coins policy.Coins) (*L
 	size := dim * (dim + 1) / 2
 	p := &LinTS{dim: dim, o: o, sigma: 2 * sigma, coins: coins, gram: make([]int64, size),
 		steps: make([]int64, dim), p: make([]float64, size), h: make([]float64, dim), stale: true,
-		mean: make([]float64, dim), scratch: make([]float64, dim), pool: make([]float64, Draws*dim),
+		mean: make([]float64, dim), c: newFactor(dim, 1), w: make([]float64, size), g: make([]float64, dim*dim),
+		y: make([]float64, dim), rest: make([]float64, dim), pool: make([]float64, Draws*dim),
 		some: make([]component, 0, dim)}
 	for i := range p.laws {
 		p.laws[i] = lintsLaw{a: newFactor(dim, 1), mean: make([]float64, dim)}
@@ -317,8 +320,7 @@ func (p *LinTS) rate() float64 {
 func (p *LinTS) add(s lintsSegment, released privacy.ReleasedVector) {
 	d, m := p.dim, p.rate()
 	v := 1 - float64(m*m)
-	g := make([]float64, d*d) // all of G
-	c := newFactor(d, 1)
+	c, w, g, y := p.c, p.w, p.g, p.y
 	// without privacy noise C may be singular: what this adds is nothing beside the v·n of a direction that was played
 	ridge := float64(p.sigma*p.sigma) + 1e-9*v*float64(s.n)
 	for i, at := 0, 0; i < d; i++ {
@@ -332,16 +334,14 @@ func (p *LinTS) add(s lintsSegment, released privacy.ReleasedVector) {
 	}
 	c.least = ridge
 	c.refactor()
-	w := make([]float64, len(c.v))
 	c.root(w)
-	rest := p.scratch
+	rest := p.rest
 	for i := range rest {
 		rest[i] = released.At(i)
 		if p.o.Intercept {
 			rest[i] -= float64(g[i*d] * p.o.Centre / p.constant)
 		}
 	}
-	y := make([]float64, d)
 	for i, at := 0, 0; i < d; i++ { // row i of Y, and of W(b − Gθ₀)
 		clear(y)
 		var z float64
@@ -512,14 +512,14 @@ func (p *LinTS) Draw(actions []float64, counts []int) {
 		p.some = some
 		for i := 0; i < Draws; i += 4 { // four do not wait for each other's sums
 			t0, t1, t2, t3 := p.pool[i*d:][:d], p.pool[(i+1)*d:][:d], p.pool[(i+2)*d:][:d], p.pool[(i+3)*d:][:d]
-			var y [4]float64
+			var y0, y1, y2, y3 float64
 			for _, c := range some {
-				y[0] += float64(c.x * t0[c.at])
-				y[1] += float64(c.x * t1[c.at])
-				y[2] += float64(c.x * t2[c.at])
-				y[3] += float64(c.x * t3[c.at])
+				y0 += float64(c.x * t0[c.at])
+				y1 += float64(c.x * t1[c.at])
+				y2 += float64(c.x * t2[c.at])
+				y3 += float64(c.x * t3[c.at])
 			}
-			for k, score := range y {
+			for k, score := range [4]float64{y0, y1, y2, y3} {
 				if score > top[i+k] {
 					best[i+k], top[i+k] = a, score
 				}
