@@ -52,6 +52,15 @@ func (l *Live) Estimate() []float64 {
 	return theta
 }
 
+// A Drawing policy plays by one of Draws vectors, chosen uniformly, so that each action has a probability that is known
+// exactly (linear.LinTS).
+type Drawing interface {
+	ContextualPolicy
+	// Draw makes counts of how many of the vectors each action is the best by. It may draw other vectors for the
+	// next decision, and changes nothing that a release or an estimate follows from.
+	Draw(actions []float64, counts []int) (draws int)
+}
+
 // An Event is a decision with a context that was not released: its vector, and its weights by rule.
 type Event struct {
 	Number          int
@@ -335,6 +344,17 @@ func (l *Live) Best(actions []float64) int {
 		return -1
 	}
 	return l.cfg.Contexts.Best(actions)
+}
+
+// Draw makes counts, one for each of the actions, of how many draws of the policy each is played by, and returns
+// how many there are: one, of Best, unless the policy is Drawing. By releases alone, and coins.
+func (l *Live) Draw(actions []float64, counts []int) (draws int) {
+	if d, ok := l.cfg.Contexts.(Drawing); ok {
+		return d.Draw(actions, counts)
+	}
+	clear(counts)
+	counts[l.Best(actions)] = 1
+	return 1
 }
 
 // Kept is the curator's state, as State has it: to be read only.

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/noise"
+	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -101,12 +103,6 @@ type LatePolicy interface {
 	Learn(privacy.ReleasedVector)
 }
 
-// A Drawing policy plays by one of several vectors, chosen uniformly: Draw makes counts of how many of them
-// each action is the best by (linear.LinTS).
-type Drawing interface {
-	Draw(actions []float64, counts []int)
-}
-
 // A VisitsConfig is one run of a live contextual bandit: rewards come in their window, and each
 // segment is released, after those before it, when the last of its windows has passed.
 type VisitsConfig struct {
@@ -158,7 +154,7 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 	out.room(len(cfg.Checkpoints))
 	out.Plays, out.Releases = out.Plays[:0], 0
 	r := visit{VisitsConfig: cfg, cur: cur, chosen: make([]int, len(cfg.World.Means))}
-	r.draws, _ = cfg.Policy.(Drawing)
+	r.draws, _ = cfg.Policy.(play.Drawing)
 	for i, m := range cfg.World.Means {
 		r.chosen[i] = -1
 		out.Plays = append(out.Plays, make([]int, max(0, len(m)-len(out.Plays)))...)
@@ -180,12 +176,12 @@ func (c *VisitsConfig) curator(ledger *privacy.Ledger) (release.FeatureCurator, 
 type visit struct {
 	VisitsConfig
 	cur     release.FeatureCurator
-	chosen  []int       // by context: what the policy plays, −1 until it is asked
-	means   [][]float64 // by context: those of now
-	top     []float64   // by context: the best of them
-	draws   Drawing     // the policy, if it is one: it is asked each time
-	counts  []int       // scratch
-	listed  []float64   // scratch
+	chosen  []int        // by context: what the policy plays, −1 until it is asked
+	means   [][]float64  // by context: those of now
+	top     []float64    // by context: the best of them
+	draws   play.Drawing // the policy, if it is one: it is asked each time
+	counts  []int        // scratch
+	listed  []float64    // scratch
 	waiting []decision
 	cuts    []segment // the oldest first
 }
@@ -281,25 +277,13 @@ func (r *visit) ask(i, from int) int {
 	r.listed = append(append(r.listed[:0], set[cut:]...), set[:cut]...)
 	if r.draws != nil {
 		r.counts = slices.Grow(r.counts[:0], n)[:n]
-		r.draws.Draw(r.listed, r.counts)
-		return (byCounts(r.counts, r.Coins) + from) % n
+		of := r.draws.Draw(r.listed, r.counts)
+		return (linear.Drawn(r.counts, int(r.Coins.Float64()*float64(of))) + from) % n
 	}
 	if a := r.Policy.Best(r.listed); uint(a) < uint(n) {
 		return (a + from) % n
 	}
 	return n // no action
-}
-
-// byCounts is an index, each with probability in proportion to its count.
-func byCounts(counts []int, coins *noise.Fast) (i int) {
-	of := 0
-	for _, n := range counts {
-		of += n
-	}
-	for at := int(coins.Float64() * float64(of)); i < len(counts)-1 && at >= counts[i]; i++ {
-		at -= counts[i]
-	}
-	return i
 }
 
 // release lets the oldest segment out, after t decisions.

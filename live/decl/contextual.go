@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -64,8 +65,16 @@ const (
 	maxRuleClip  = 1e6
 )
 
-// normParam is a policy's parameter for a bound on the norm of the model.
-const normParam = "norm"
+// ContextualPolicy is who decides where contexts are public and no policy is named.
+const ContextualPolicy = "dp-lin-ts"
+
+// Parameters of policies that follow from a declaration: a bound on the norm of the model, or its size; that
+// the first component of a vector is an intercept; and the mean reward beforehand.
+const (
+	normParam      = "norm"
+	interceptParam = "intercept"
+	centreParam    = "centre"
+)
 
 // contextualKey is the key of what a contextual experiment has instead of arms.
 func contextualKey() keyed.Key[Experiment] {
@@ -351,11 +360,11 @@ func (l *Experiment) checkContextual() error {
 	if err := l.checkProtect(); err != nil {
 		return err
 	}
-	policy, err := l.NewContextual()
+	played, err := l.NewContextual(ZeroCoins{})
 	if err != nil {
 		return err
 	}
-	if _, ok := policy.(play.Modelled); !ok && l.Stop.Keep == KeepPolicy {
+	if _, ok := played.(play.Modelled); !ok && l.Stop.Keep == KeepPolicy {
 		return l.fail("stop.keep", "is %s, and %s has no model that can be kept: leave it out", KeepPolicy,
 			l.Policy.Policy)
 	}
@@ -435,8 +444,8 @@ func (l *Experiment) PlayRules() (out []play.Rule, err error) {
 	return out, nil
 }
 
-// NewContextual builds the policy of a contextual experiment.
-func (l *Experiment) NewContextual() (play.ContextualPolicy, error) {
+// NewContextual builds the policy of a contextual experiment, with its coins at their start.
+func (l *Experiment) NewContextual(coins policy.Coins) (play.ContextualPolicy, error) {
 	each, err := l.EachAssignment()
 	if err != nil {
 		return nil, err
@@ -471,7 +480,7 @@ func (l *Experiment) NewContextual() (play.ContextualPolicy, error) {
 		}
 	}
 	p, err := entry.NewContextual(catalog.ContextualSetting{Dim: mapper.Dim(), Arms: l.Contextual.MaxActions(),
-		Horizon: int(l.Horizon), Budget: each, Coins: ZeroCoins{}, Step: release.ExactStep}, params)
+		Horizon: int(l.Horizon), Budget: each, Coins: coins, Step: release.ExactStep}, params)
 	if err != nil {
 		return nil, l.src.Wrap("policy", err)
 	}
@@ -486,10 +495,16 @@ func (l *Experiment) NewContextual() (play.ContextualPolicy, error) {
 // ContextualParams are the policy's, all of them, for vectors whose blocks are divided by norm.
 func (l *Experiment) ContextualParams(entry catalog.Entry, norm float64) (catalog.Params, error) {
 	params, err := entry.Complete(l.Policy.Params)
-	// A model of norm 1 over blocks has that of what the blocks are divided by over vectors.
-	if _, said := l.Policy.Params[normParam]; !said {
-		if _, has := params[normParam]; has {
-			params[normParam] = norm
+	lo, hi := l.Range()
+	follows := catalog.Params{
+		normParam:      norm, // a model of norm 1 over blocks has that over vectors
+		interceptParam: 1,
+		centreParam:    2*(l.Default-lo)/(hi-lo) - 1,
+	}
+	for name, x := range follows {
+		_, said := l.Policy.Params[name]
+		if _, has := params[name]; has && !said {
+			params[name] = x
 		}
 	}
 	return params, err
@@ -509,10 +524,14 @@ type learning struct {
 	norm      float64 // what blocks are divided by
 	sigma     float64 // of a release, each coordinate
 	lambda, c float64 // of the policy
+	first     float64 // decisions of the first release, where later ones have half as many as all before; else 0
 }
 
-// releases bounds how many there are of so many decisions: d log(1+T/(λd))/log(1+C).
+// releases bounds how many there are of so many decisions: d log(1+T/(λd))/log(1+C), or by a clock.
 func (p learning) releases(decisions, lambda float64) float64 {
+	if p.first > 0 {
+		return 4 + max(0, math.Log(decisions/p.first)/math.Log(1.5))
+	}
 	return p.dim * math.Log1p(decisions/(lambda*p.dim)) / math.Log1p(p.c)
 }
 
@@ -525,7 +544,11 @@ func (p learning) releases(decisions, lambda float64) float64 {
 func (p learning) enough() float64 {
 	t := p.dim
 	for range 50 {
-		t = max(p.dim, p.releases(t, min(1, p.lambda))*p.sigma*p.sigma*p.dim*p.norm*p.norm/4)
+		noises := p.releases(t, min(1, p.lambda))
+		if p.first > 0 {
+			noises = 5 // by weights that follow noise: Σ(n_s/n)² of segments that grow by half is a fifth
+		}
+		t = max(p.dim, noises*p.sigma*p.sigma*p.dim*p.norm*p.norm/4)
 	}
 	return t
 }
@@ -609,7 +632,7 @@ func (l *Experiment) learning() (p learning, err error) {
 	if err != nil {
 		return p, err
 	}
-	policy, err := l.NewContextual()
+	played, err := l.NewContextual(ZeroCoins{})
 	if err != nil {
 		return p, err
 	}
@@ -621,12 +644,12 @@ func (l *Experiment) learning() (p learning, err error) {
 	if err != nil {
 		return p, err
 	}
-	m, ok := policy.Mechanism().(privacy.VectorGaussian)
+	m, ok := played.Mechanism().(privacy.VectorGaussian)
 	if !ok {
 		return p, errors.New("its releases are no sums of vectors")
 	}
 	return learning{dim: float64(mapper.Dim()), norm: mapper.Norm(), sigma: m.Sigma, lambda: params["lambda"],
-		c: params["c"]}, nil
+		c: params["c"], first: params["first"]}, nil
 }
 
 // MostWeight is the largest weight that a rule can have: its probability of an action over the

@@ -78,7 +78,7 @@ func TestContextual(t *testing.T) {
 	if err != nil || p.Dim() != 1+3+1+2+8+6+16 {
 		t.Errorf("%v, %v", p.Dim(), err)
 	}
-	if _, err := l.NewContextual(); err != nil {
+	if _, err := l.NewContextual(ZeroCoins{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := l.NewPolicy(ZeroCoins{}); !errors.Is(err, keyed.ErrSpec) {
@@ -97,7 +97,7 @@ func TestContextual(t *testing.T) {
 	}
 	// Where it is not said, the bound on the model's norm is what blocks are divided by.
 	radius := func(params string) float64 {
-		p, err := front(t, strings.Replace(liveFront, "lambda: 30", "lambda: 30"+params, 1)).NewContextual()
+		p, err := front(t, strings.Replace(liveFront, "lambda: 30", "lambda: 30"+params, 1)).NewContextual(ZeroCoins{})
 		if err != nil {
 			t.Fatal(err)
 		}

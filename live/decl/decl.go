@@ -8,6 +8,7 @@ package decl
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -248,6 +249,9 @@ func (r Reader) Parse(file string, data []byte) (*Experiment, error) {
 	if err := keyed.ReadKeys(d, body, "", keys(r.Catalog, bandit), l); err != nil {
 		return nil, err
 	}
+	if l.Contextual != nil && !l.Contextual.Joint() {
+		l.Policy.Policy = cmp.Or(l.Policy.Policy, ContextualPolicy)
+	}
 	return l, nil
 }
 
@@ -366,6 +370,9 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 			case "arms":
 				keys[i] = k.When(k.Given)
 				keys[i].Required = false
+			case "policy":
+				keys[i].Required = false
+				keys[i].Doc = "who decides; " + ContextualPolicy + " if it is not said and rewards are what is protected"
 			case "sticky":
 				keys[i] = k.When(func(l *Experiment) bool { return l.Free })
 			}

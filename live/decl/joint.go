@@ -82,7 +82,7 @@ func (l *Experiment) jointParams(entry catalog.Entry, given catalog.Params) erro
 // jointEnough is from how many decisions on what was played outweighs the noise in the matrix, where
 // it is spread over all components: twice what the policy adds to be above it.
 func (l *Experiment) jointEnough() (dim int, decisions float64) {
-	p, err := l.NewContextual()
+	p, err := l.NewContextual(ZeroCoins{})
 	q, ok := p.(*linear.LinUCB)
 	if err != nil || !ok {
 		return 0, 0

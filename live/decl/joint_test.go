@@ -34,7 +34,7 @@ func TestProtectJoint(t *testing.T) {
 	if err := l.Check(); err != nil {
 		t.Fatal(err)
 	}
-	p, err := l.NewContextual()
+	p, err := l.NewContextual(ZeroCoins{})
 	if err != nil {
 		t.Fatal(err)
 	}

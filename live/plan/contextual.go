@@ -463,7 +463,8 @@ func (p *contextualPlan) one(ctx context.Context, b privacy.Budget, s candidate,
 	floor := key.Fast(1)
 	key.Role, key.Cell = noise.RoleNoise, b.String()+" "+s.text
 	streams := key.Fast(1)
-	pol, err := p.policy(b, s, world.Dim)
+	key.Role = noise.RolePolicy
+	pol, err := p.policy(b, s, world.Dim, &key.Fast(1)[0])
 	if err != nil {
 		return out, err
 	}
@@ -478,7 +479,7 @@ func (p *contextualPlan) one(ctx context.Context, b privacy.Budget, s candidate,
 }
 
 // policy builds the policy at a budget of a unit.
-func (p *contextualPlan) policy(b privacy.Budget, s candidate, dim int) (sim.LatePolicy, error) {
+func (p *contextualPlan) policy(b privacy.Budget, s candidate, dim int, coins *noise.Fast) (sim.LatePolicy, error) {
 	l := p.Live
 	each := b
 	if (b != privacy.Budget(privacy.None{})) {
@@ -504,7 +505,7 @@ func (p *contextualPlan) policy(b privacy.Budget, s candidate, dim int) (sim.Lat
 		horizon = 0
 	}
 	pol, err := entry.NewContextual(catalog.ContextualSetting{Dim: dim, Arms: p.out.Actions,
-		Horizon: horizon, Budget: each, Coins: decl.ZeroCoins{}}, params)
+		Horizon: horizon, Budget: each, Coins: coins}, params)
 	if err != nil {
 		return nil, l.Wrap("policy", err)
 	}

@@ -21,7 +21,7 @@ func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func()
 	}
 	if x.Contextual != nil {
 		cfg.Horizon = int(x.Horizon)
-		if cfg.Contexts, err = x.NewContextual(); err != nil {
+		if cfg.Contexts, err = x.NewContextual(coins); err != nil {
 			return cfg, nil, err
 		}
 		cfg.Rules, err = x.PlayRules()
@@ -59,7 +59,13 @@ func caps(decl *Experiment) ([]privacy.Option, error) {
 }
 
 func (x *served) config(e *Engine, epoch play.Epoch) (cfg play.Config, err error) {
-	cfg, x.answer, err = configOf(&x.decl, coinsOf(x.rec.Coins))
+	coins := x.rec.Coins
+	if x.decl.Contextual != nil { // its draws are no state: others in each play
+		for i, b := range epoch {
+			coins[i] ^= b
+		}
+	}
+	cfg, x.answer, err = configOf(&x.decl, coinsOf(coins))
 	cfg.Curator, cfg.Vectors, cfg.Epoch = e.cfg.Curator, e.cfg.VectorCurator, epoch
 	return cfg, err
 }

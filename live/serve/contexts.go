@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -55,6 +57,8 @@ type eventBook struct {
 	// of one rank
 	vectors []float64
 	on      []int
+	counts  []int
+	first   []int // counts of one draw, of the first action
 }
 
 // An event is what is kept of a decision to answer who asks again, and of an offer also what it
@@ -223,13 +227,17 @@ func (x *served) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
 		return x.baseline(ask, Limit), given{}, nil
 	}
 	n := len(x.events.on)
-	best := x.play.Best(x.events.vectors)
-	greedy := best
+	by := x.drawn(n)
+	plays := by
 	if x.decl.Contextual.Mode == decl.ModeApprentice {
-		greedy = 0
+		plays = drawing{counts: x.events.first[:n], of: 1}
 	}
-	arm, propensity := x.floored(greedy, n, n, func(int) bool { return false })
-	u := assignment{propensity: propensity, epoch: x.at}
+	greedy := plays.one(x.coins)
+	arm, _ := x.floored(greedy, n, n, func(int) bool { return false })
+	if plays.of > 1 { // who asks again is told what was given, and its probability
+		greedy = arm
+	}
+	u := assignment{propensity: plays.chance(x.decl.Floor, arm), epoch: x.at}
 	id := func(j int) string { return ask.Actions[x.events.on[j]].ID }
 	v := event{action: xxhash.Sum64String(id(arm)), greedy: xxhash.Sum64String(id(greedy))}
 	dim := x.events.mapper.Dim()
@@ -242,7 +250,8 @@ func (x *served) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
 			d.Weights[i] = 1 / float64(n) / u.propensity
 			continue
 		case decl.PlayPolicy:
-			rule = best
+			d.Weights[i] = float64(by.counts[arm]) / float64(by.of) / u.propensity
+			continue
 		case "":
 			rule = max(0, slices.IndexFunc(x.events.on, func(i int) bool { return ask.Actions[i].ID == r.ID }))
 		}
@@ -265,10 +274,50 @@ func (x *served) choose(ask RankAsk, t tag, now int64) (Ranking, given, error) {
 	x.events.of[t] = v
 	x.keep(t, u)
 	x.countPerson(ask.Person)
-	most, share := propensities(x.decl.Floor, n)
-	out := x.ranking(ask, greedy, most, share, Split, u)
+	out := x.ranking(ask, arm, 0, 0, Split, u)
+	for j, i := range x.events.on {
+		out.Ranked[i].Probability = plays.chance(x.decl.Floor, j)
+	}
 	out.Action = id(arm)
 	return out, given{t, u.number, x.epochs[u.epoch]}, nil
+}
+
+// A drawing is how many of so many draws each action is played by.
+type drawing struct {
+	counts []int
+	of     int
+}
+
+// drawn is the policy's for a decision among n actions, in the book's own memory.
+func (x *served) drawn(n int) drawing {
+	b := &x.events
+	for len(b.counts) < n {
+		b.counts, b.first = append(b.counts, 0), append(b.first, 0)
+		b.first[0] = 1
+	}
+	counts := b.counts[:n]
+	return drawing{counts, x.play.Draw(b.vectors, counts)}
+}
+
+// one is the action that is played by one of the draws: each as likely, and without a coin if there is one.
+func (d drawing) one(coins *rand.Rand) int {
+	at := 0
+	if d.of > 1 {
+		at = coins.IntN(d.of)
+	}
+	return linear.Drawn(d.counts, at)
+}
+
+// chance is the probability of an action given the draws: a share of the floor, and of the rest that of its draws.
+func (d drawing) chance(floor float64, action int) float64 {
+	most, share := propensities(floor, len(d.counts))
+	switch d.counts[action] {
+	case 0:
+		return share
+	case d.of:
+		return most
+	}
+	return rounded(share + float64((1-floor)*float64(d.counts[action]))/float64(d.of))
 }
 
 // forgetOffers forgets what offers would have become that can be activated no more.

@@ -112,6 +112,7 @@ type LinTS struct {
 	w, g      []float64
 	y, rest   []float64
 	pool      []float64 // Draws vectors θ̃
+	fresh     bool      // they are of the posterior
 	turn, age int
 	some      []component
 }
@@ -391,10 +392,7 @@ func (p *LinTS) settle() {
 			p.mean[j] += float64(l.share * x)
 		}
 	}
-	for i := range Draws {
-		p.draw(i)
-	}
-	p.turn, p.age = 0, 0
+	p.fresh = false
 }
 
 func square(x float64) float64 { return float64(x * x) }
@@ -449,7 +447,14 @@ func (p *LinTS) draw(which int) {
 
 // look makes the vectors what they are in a round.
 func (p *LinTS) look() {
-	if p.settle(); p.age == redrawEvery {
+	p.settle()
+	switch {
+	case !p.fresh:
+		for i := range Draws {
+			p.draw(i)
+		}
+		p.fresh, p.turn, p.age = true, 0, 0
+	case p.age == redrawEvery:
 		p.draw(p.turn)
 		p.turn, p.age = (p.turn+1)%Draws, 0
 	}
@@ -491,10 +496,10 @@ func highest(theta, actions []float64) (best int, top float64) {
 	return best, top
 }
 
-// Draw makes counts, one for each action, of how many of Draws vectors it is the best: whoever plays by one of them,
+// Draw makes counts, one for each action, of how many of Draws vectors it is the best by: whoever plays by one of them,
 // chosen uniformly, plays an action with probability exactly count/Draws. It changes the vectors for the next round, and
 // nothing that a release or a choice of Best follows from.
-func (p *LinTS) Draw(actions []float64, counts []int) {
+func (p *LinTS) Draw(actions []float64, counts []int) (draws int) {
 	p.look()
 	d := p.dim
 	var top [Draws]float64
@@ -530,6 +535,16 @@ func (p *LinTS) Draw(actions []float64, counts []int) {
 	for _, a := range best {
 		counts[a]++
 	}
+	return Draws
+}
+
+// Drawn is the action of the draw with this number, of all that counts are of.
+func Drawn(counts []int, draw int) (action int) {
+	for action < len(counts)-1 && draw >= counts[action] {
+		draw -= counts[action]
+		action++
+	}
+	return action
 }
 
 // Estimate is μ, the caller's to keep, and √d, the root mean square of ‖θ − μ‖_A in the posterior.
