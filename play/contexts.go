@@ -75,6 +75,7 @@ type vectors struct {
 	dim      int
 	width    int  // sums of a segment's vectors
 	joint    bool // vectors are private
+	kept     bool // the curator is one that is kept
 	features release.StepFeatureCurator
 	oldest   [1]policy.Play // of the one queue, to be released always
 	// what is not to count is added up here: how long others wait must not tell whose reward came
@@ -102,21 +103,32 @@ func (v *vectors) admit() (err error) {
 	}
 	switch m := v.policy.Mechanism().(type) {
 	case privacy.VectorGaussian:
+	case privacy.GramGaussian:
+		v.joint = true
+		whole, ok := v.policy.(wholly)
+		if !ok {
+			return fmt.Errorf("play: %T does not say which decisions are whole segments", v.policy)
+		}
+		if err := whole.Whole(cfg.Horizon); err != nil {
+			return fmt.Errorf("play: %w", err)
+		}
 	case privacy.GramTree:
-		v.joint, v.width = true, (v.dim+1)*(v.dim+2)/2
-		switch leaf := max(1, m.Leaf); {
-		case cfg.Horizon == 0 || cfg.Horizon > m.Horizon || cfg.Horizon%leaf != 0:
+		v.joint = true
+		if leaf := max(1, m.Leaf); cfg.Horizon == 0 || cfg.Horizon > m.Horizon || cfg.Horizon%leaf != 0 {
 			return fmt.Errorf("play: horizon is %d, must be a multiple of %d, the leaves' decisions, "+
 				"up to %d", cfg.Horizon, leaf, m.Horizon)
-		case len(cfg.Rules) > 0:
-			return fmt.Errorf("play: rules has %d, must have none where vectors are private: weights "+
-				"follow from them", len(cfg.Rules))
 		}
 	case nil:
 		return fmt.Errorf("play: %T has no mechanism", v.policy)
 	default:
 		return fmt.Errorf("play: %T cannot be played live: the noise of its mechanism, %s, "+
 			"outlives a release, and cannot be stored safely", v.policy, m.Kind())
+	}
+	if v.joint {
+		if v.width = (v.dim + 1) * (v.dim + 2) / 2; len(cfg.Rules) > 0 {
+			return fmt.Errorf("play: rules has %d, must have none where vectors are private: weights "+
+				"follow from them", len(cfg.Rules))
+		}
 	}
 	cfg.Arms, cfg.Take, cfg.Cut = 1, Exactly, 0
 	if v.further, err = buildRules(cfg.Rules); err != nil {
@@ -128,13 +140,19 @@ func (v *vectors) admit() (err error) {
 	return nil
 }
 
+// A wholly policy's segments end by count alone, and no partial one may be released.
+type wholly interface{ Whole(decisions int) error }
+
 // curated is what the curator is built of.
 func (v *vectors) curated() release.FeatureConfig {
 	return release.FeatureConfig{Dim: v.dim, Slots: 1, Mechanism: v.policy.Mechanism()}
 }
 
+// curate builds the curator of what is released next. A policy may change its mechanism as it learns a
+// release: what follows is other records, in slots of their own.
 func (v *vectors) curate(p *past) error {
 	cfg := v.curated()
+	v.kept = v.joint && cfg.Mechanism.Continual()
 	cfg.Ledger = v.ledger
 	c, err := v.cfg.Vectors(cfg)
 	if err != nil {
@@ -144,7 +162,7 @@ func (v *vectors) curate(p *past) error {
 	if v.features, ok = c.(release.StepFeatureCurator); !ok || v.features.Width() != v.width {
 		return fmt.Errorf("play: the curator is a %T, must be one that takes sums of steps", c)
 	}
-	if v.joint {
+	if v.kept {
 		kept, ok := c.(release.KeptCurator)
 		if !ok {
 			return fmt.Errorf("play: the curator is a %T, must be one that is kept", c)
@@ -320,7 +338,7 @@ func (v *vectors) head() line {
 func (v *vectors) put(_, n int, sums []int64) error { return v.features.AddSteps(0, n, sums[1:]) }
 
 func (v *vectors) release([]row, line) (err error) {
-	if v.released, err = v.features.Release(0); err == nil && v.joint {
+	if v.released, err = v.features.Release(0); err == nil && v.kept {
 		v.s.Kept, err = v.features.(release.KeptCurator).State(0)
 	}
 	return err
@@ -332,8 +350,12 @@ func (v *vectors) learn(c *Commit) error {
 			return err
 		}
 	}
+	kind := v.policy.Mechanism().Kind()
 	v.play.Learn(v.released)
 	v.driver.Batches++
+	if v.policy.Mechanism().Kind() != kind {
+		return v.curate(&past{})
+	}
 	return nil
 }
 
@@ -405,8 +427,15 @@ func (v *vectors) add(p *past, in line) error {
 	}
 	p.Releases[0]++
 	p.last = released
+	kind := v.policy.Mechanism().Kind()
 	v.play.Learn(released)
 	v.driver.Batches++
+	if v.policy.Mechanism().Kind() != kind {
+		p.last, p.from, p.slot = privacy.ReleasedVector{}, done, p.Releases[0]
+		if p.charge != nil {
+			return v.outline(p)
+		}
+	}
 	return nil
 }
 
@@ -419,17 +448,20 @@ func (v *vectors) checkRelease(p *past, in line, released privacy.ReleasedVector
 		Vector    []float64       `json:"vector"`
 	}
 	m, err := readRelease(in.Release, &text, &text.Mechanism)
-	n, slot := in.N, p.Releases[0]
-	if v.joint {
-		n, slot = p.heads[0], 0
+	n, slot, width := in.N, p.Releases[0], v.width
+	switch of := v.policy.Mechanism(); {
+	case of.Continual():
+		n, slot = p.heads[0]-p.from, p.slot
+	case v.joint: // without the sum of squared rewards
+		width--
 	}
 	switch {
 	case err != nil:
 		return err
 	case released.N() != n:
 		return fmt.Errorf("it releases %d rewards, must be %d", released.N(), n)
-	case released.Len() != v.width:
-		return fmt.Errorf("it releases %d numbers, must be %d", released.Len(), v.width)
+	case released.Len() != width:
+		return fmt.Errorf("it releases %d numbers, must be %d", released.Len(), width)
 	case text.Slot != slot:
 		return fmt.Errorf("slot %d is released, must be %d", text.Slot, slot)
 	case p.charge != nil && m != p.charge:

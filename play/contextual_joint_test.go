@@ -42,6 +42,37 @@ func TestJointReplay(t *testing.T) {
 	}
 }
 
+// Segments, and the tree after them, are in the transcript alone: it is played again, and a line that is not
+// there, or of the other mechanism, is found out.
+func TestSegmentsReplay(t *testing.T) {
+	h, err := run(none, ofSegments(), 5, 1500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replay := func(lines [][]byte) (*Replayed, error) {
+		cfg := h.config()
+		cfg.Contexts, cfg.Vectors = h.game.(*clinic).policy(), nil
+		return Replay(cfg, listed(lines))
+	}
+	r, err := replay(h.lines)
+	if err != nil || r.Released[0] != len(h.counted) || r.Releases[0] != len(h.lines)-h.notes ||
+		r.Noise.Kind() != "gram-tree" || math.Abs(r.Ledger.Total().ZCDP()-jointRho) > 1e-5*jointRho {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	tree := func(l []byte) bool { return bytes.Contains(l, []byte("gram-tree")) }
+	first := slices.IndexFunc(h.lines, tree)
+	other := slices.Clone(h.lines)
+	other[first] = other[first-1]
+	for name, lines := range map[string][][]byte{
+		"without the tree's first": slices.Delete(slices.Clone(h.lines), first, first+1),
+		"a segment in the tree":    other,
+	} {
+		if _, err := replay(lines); !errors.Is(err, ErrState) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestJointErrors(t *testing.T) {
 	good := func() Config {
 		return Config{Contexts: jointPolicy(1), Horizon: jointHorizon, Window: 9, Epoch: Epoch{1}}
@@ -52,6 +83,12 @@ func TestJointErrors(t *testing.T) {
 		"horizon is 244":                        func(c *Config) { c.Horizon = 244 },
 		"rules has 1, must have none": func(c *Config) {
 			c.Rules = []Rule{{Name: "a", Clip: 2, Mechanism: privacy.Gaussian{Sigma: 1}}}
+		},
+		"horizon is 238, must be a multiple of leaf, 4, up to 240": func(c *Config) {
+			c.Contexts, c.Horizon = (&clinic{segments: true}).policy(), 238
+		},
+		"does not say which decisions": func(c *Config) {
+			c.Contexts = struct{ ContextualPolicy }{(&clinic{segments: true}).policy()}
 		},
 		"must be one that is kept": func(c *Config) {
 			c.Vectors = func(fc release.FeatureConfig) (release.FeatureCurator, error) {

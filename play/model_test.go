@@ -66,6 +66,7 @@ func TestLiveIsTheModel(t *testing.T) {
 		"cells, joint, metric":    {build: celled(arms("joint", Jointly, false, true)), lines: 40, sole: true},
 		"contexts":                {build: ofContexts, least: 3, full: 30, lines: 5, rapid: true},
 		"contexts, joint privacy": {build: ofClinic, least: 2, full: 20, lines: 15, rapid: true},
+		"contexts, segments":      {build: ofSegments, least: 2, full: 20, lines: 15},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,6 +163,10 @@ func TestBrokenTwinsAreCaught(t *testing.T) {
 		"joint: noise drawn again":         {redraws, ofClinic, 2, true},
 		"joint: its state put back a line": {keptBack, ofClinic, 2, true},
 		"joint: a record in two leaves":    {twoLeaves, ofClinic, 2, true},
+		"segments: half the noise":         {halfNoise, ofSegments, 2, true},
+		"segments: the tree's drawn again": {redraws, ofSegments, 2, true},
+		"segments: the tree's put back":    {keptBack, ofSegments, 2, true},
+		"segments: a record in two":        {twoLeaves, ofSegments, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -86,6 +86,8 @@ type past struct {
 	slots   map[int]bool           // that were released
 	rested  bool                   // the rest was
 	last    privacy.ReleasedVector // of the last line that is one
+	// of vectors in the mechanism that there is now: after how many decisions and releases it began
+	from, slot int
 }
 
 // past is before the first line.

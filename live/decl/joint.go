@@ -54,15 +54,16 @@ func (l *Experiment) checkProtect() error {
 func (l *Experiment) jointParams(entry catalog.Entry, given catalog.Params) error {
 	const noise, leaf = "noise", "leaf"
 	if _, ok := entry.Param(leaf); !ok {
-		return l.fail("policy", "%s cannot protect contexts live, must be lin-ucb with contextual.protect: "+
-			"joint, or contextual.protect: %s", entry.Name, ProtectReward)
+		return l.fail("policy", "%s cannot protect contexts live, must be jdp-greedy or lin-ucb with "+
+			"contextual.protect: joint, or contextual.protect: %s", entry.Name, ProtectReward)
 	}
-	if _, said := l.Policy.Params[noise]; !said {
+	_, noisy := entry.Param(noise)
+	if _, said := l.Policy.Params[noise]; noisy && !said {
 		given[noise] = float64(linear.GramTree)
 	}
 	horizon, m := int(l.Horizon), int(given[leaf])
 	switch {
-	case linear.GramNoise(given[noise]) != linear.GramTree:
+	case noisy && linear.GramNoise(given[noise]) != linear.GramTree:
 		return l.fail("policy.noise", "must be tree: the noise of others cannot be made exact, nor kept when "+
 			"the service is restarted")
 	case horizon/m > maxReleases:
@@ -83,11 +84,16 @@ func (l *Experiment) jointParams(entry catalog.Entry, given catalog.Params) erro
 // it is spread over all components: twice what the policy adds to be above it.
 func (l *Experiment) jointEnough() (dim int, decisions float64) {
 	p, err := l.NewContextual(ZeroCoins{})
-	q, ok := p.(*linear.LinUCB)
-	if err != nil || !ok {
+	if err != nil {
 		return 0, 0
 	}
-	return q.Dim(), 2 * float64(q.Dim()) * q.Regulariser()
+	switch q := p.(type) {
+	case *linear.LinUCB:
+		return q.Dim(), 2 * float64(q.Dim()) * q.Regulariser()
+	case *linear.JDPGreedy:
+		return q.Dim(), q.Outweighs()
+	}
+	return 0, 0
 }
 
 // jointGuarantee is what is promised under joint privacy.

@@ -71,6 +71,30 @@ func TestProtectJoint(t *testing.T) {
 	}
 }
 
+// Greedy on segments, whose first releases are soon enough: σ = 3/√2/√2 = 1.5, and 2·8·1.5·√(8·4) = 136 is first
+// less than the 200 of the first segment. In leaves of 20, of 80 decisions, it warns: 2·8·1.5·√(8·14) = 254 is
+// less than the 260 at the end of the 14th of 20, 30, 40, 60, ….
+func TestProtectJointBySegments(t *testing.T) {
+	text := strings.Replace(liveClinic, "lin-ucb, leaf: 50, greed: 1", "jdp-greedy", 1)
+	l := front(t, text)
+	if err := l.Check(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := l.NewContextual(ZeroCoins{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, ok := p.Mechanism().(privacy.GramGaussian); !ok || !m.Loss().Within(privacy.ZCDP{Rho: 1}) ||
+		p.(*linear.JDPGreedy).Outweighs() != 200 || len(l.Warnings()) > 0 {
+		t.Errorf("%T of %v, %q", p, p.Mechanism(), l.Warnings())
+	}
+	short := front(t, strings.Replace(strings.Replace(text, "50_000", "80", 1), "jdp-greedy", "jdp-greedy, leaf: 20",
+		1))
+	if w := short.Warnings(); len(w) != 1 || !strings.Contains(w[0], "until 2.6e+02 decisions") {
+		t.Errorf("warnings: %q", w)
+	}
+}
+
 func TestProtectErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, field, says string }{
 		{"protect: joint", "protect: all", "contextual.protect", "must be reward, joint"},
@@ -79,7 +103,9 @@ func TestProtectErrors(t *testing.T) {
 		{"protect: joint", "protect: joint\n  mode: apprentice", "contextual.mode", "must be learn"},
 		{"protect: joint", "protect: joint\n  rules:\n    - {name: a, play: first, clip: 20, budget: {rho: 0.05}}",
 			"contextual.rules", "must have none with contextual.protect: joint"},
-		{"policy: lin-ucb, leaf: 50, greed: 1", "policy: adac-oful", "policy", "must be lin-ucb"},
+		{"policy: lin-ucb, leaf: 50, greed: 1", "policy: adac-oful", "policy", "must be jdp-greedy or lin-ucb"},
+		{"lin-ucb, leaf: 50, greed: 1", "jdp-greedy, leaf: 700", "policy.leaf", "must divide the horizon"},
+		{"lin-ucb, leaf: 50, greed: 1", "jdp-greedy, leaf: 10", "policy.leaf", "5000 releases"},
 		{"leaf: 50", "leaf: 50, noise: blt", "policy.noise", "must be tree"},
 		{"leaf: 50", "leaf: 1", "policy.leaf", "is 1, which are 50000 releases of a matrix each, must be at " +
 			"least 16"},

@@ -206,10 +206,10 @@ func (p *JDPGreedy) Whole(rounds int) error {
 }
 
 // Outweighs is after how many rounds, at the end of a segment, what was played is twice the estimate's λ where
-// it is spread over all components: infinite if not in the horizon.
+// it is spread over all components: infinite if not in a million segments.
 func (p *JDPGreedy) Outweighs() float64 {
 	d := float64(p.dim)
-	for n, s := p.End(0), 1.0; n <= p.horizon; n, s = p.End(n), s+1 {
+	for n, s := p.End(0), 1.0; s <= 1e6 && n <= math.MaxInt/4; n, s = p.End(n), s+1 {
 		if float64(n) >= 2*d*max(1, float64(p.m.Sigma*math.Sqrt(float64(d*s)))) {
 			return float64(n)
 		}
