@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/sotto-dp/sotto/catalog"
@@ -150,7 +151,67 @@ func keptScore(lines []keptLine, all bool) (score float64) {
 	return score
 }
 
-// selfKept are running Gram matrices in leaves: their curator, and LinUCB on it.
+// segmented is the audit of segments of real records, of which the first is one of the pair that moves a
+// release the furthest, a and a' at 60° with rewards of 1 and −1. The attacker sees every release, and adds up
+// all numbers by what their noise weighs.
+func segmented(rho float64, how keeping) (direct, error) {
+	m, err := privacy.NewGramGaussian(privacy.ZCDP{Rho: rho})
+	if err != nil {
+		return direct{}, err
+	}
+	d := direct{name: "segments", claim: m.Loss(), attack: "likelihood ratio", adversaries: []string{"all numbers"},
+		model: View.String()}
+	releases := 1
+	switch how {
+	case keptThin:
+		d.fault, m.Sigma = HalfScale, m.Sigma/2
+	case keptTwice:
+		d.fault, releases = Twice, 4
+	}
+	if how != keptWell {
+		d.name += ", " + string(how)
+	}
+	far := math.Sqrt(0.75)
+	pair := [2][3]float64{{1, 0, 1}, {0.5, far, -1}}
+	weights := [5]float64{0.75, -far, 1.5, -0.75, far} // what it moves, twice that off the diagonal
+	d.worlds = func(int) func() func(bool, *noise.Fast, []float64) error {
+		return func() func(bool, *noise.Fast, []float64) error {
+			return func(in bool, _ *noise.Fast, out []float64) error {
+				f, err := release.RealFeatures(release.FeatureConfig{Dim: 2, Slots: 1, Mechanism: m})
+				if err != nil {
+					return err
+				}
+				c, ok := f.(release.StepFeatureCurator)
+				if !ok {
+					return fmt.Errorf("audit: the curator is a %T, must be one that takes sums of steps", f)
+				}
+				record, score := pair[0], 0.0
+				if !in {
+					record = pair[1]
+				}
+				for range releases {
+					sums := make([]int64, c.Width())
+					c.Products(sums, record[:2], record[2])
+					if err := c.AddSteps(0, 1, sums); err != nil {
+						return err
+					}
+					r, err := c.Release(0)
+					if err != nil {
+						return err
+					}
+					for i, w := range weights {
+						score += float64(w * r.At(i))
+					}
+				}
+				out[0] = coarse(score / float64(releases))
+				return nil
+			}
+		}
+	}
+	return d, nil
+}
+
+// selfKept are running Gram matrices in leaves, their curator, and LinUCB on it; and segments.
 func selfKept() ([]selfItem, error) {
 	const rho = 0.5
 	var all []selfItem
@@ -160,6 +221,13 @@ func selfKept() ([]selfItem, error) {
 			return nil, err
 		}
 		all = append(all, ofDirect(d, selfDelta, how != keptWell, 8))
+	}
+	for _, how := range []keeping{keptWell, keptThin, keptTwice} {
+		d, err := segmented(rho, how)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ofDirect(d, selfDelta, how != keptWell, 2))
 	}
 	for _, e := range catalog.ContextualPolicies() {
 		if e.Name != "lin-ucb" {

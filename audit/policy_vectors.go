@@ -180,7 +180,7 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 		}
 		where := [2]int{0, 1}
 		switch mech.(type) {
-		case privacy.GramTree, privacy.GramBLT, privacy.GramWishart:
+		case privacy.GramTree, privacy.GramGaussian, privacy.GramBLT, privacy.GramWishart:
 			where = [2]int{2, 4} // of a·r in the upper triangle of [a;r][a;r]ᵀ, row by row
 		}
 		// Each coordinate of each slot is one sum to the meter. All are 0 before the challenge.

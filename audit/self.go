@@ -611,8 +611,11 @@ func selfLinear() ([]selfItem, error) {
 
 // shortly are parameters with which a policy releases in a short game.
 func shortly(e catalog.Entry) catalog.Params {
-	if e.Name == "dp-lin-ts" {
+	switch e.Name {
+	case "dp-lin-ts":
 		return catalog.Params{"first": 4}
+	case "jdp-greedy":
+		return catalog.Params{"first": 4, "leaf": 4}
 	}
 	return nil
 }
@@ -622,7 +625,7 @@ func selfRealLinear() ([]selfItem, error) {
 	var all []selfItem
 	for _, e := range append(catalog.LinearPolicies(), catalog.ContextualPolicies()...) {
 		horizon := map[string]int{"adac-gope-var": 1 << 15, "adac-oful": 16, "dp-lin-ts": 16,
-			"lin-ucb": 16, "lin-priv": 16}[e.Name]
+			"lin-ucb": 16, "lin-priv": 16, "jdp-greedy": 16}[e.Name]
 		if horizon == 0 { // its noise cannot be made exact
 			continue
 		}
