@@ -333,7 +333,7 @@ func TestBadQuestions(t *testing.T) {
 		{"effort is -1", func(q *choose.Question) { q.Effort = -1 }},
 		{"time is -1s", func(q *choose.Question) { q.Time = -time.Second }},
 		{"workers is -1", func(q *choose.Question) { q.Workers = -1 }},
-		{`did you mean "dp-se"`, func(q *choose.Question) { q.Policies = names("dp-es") }},
+		{`did you mean "dp-se"`, func(q *choose.Question) { q.Policies = names("dp-sx") }},
 		{"cannot meet epsilon=1", func(q *choose.Question) { q.Policies = names("adac-ucb") }},
 		{"given twice", func(q *choose.Question) { q.Policies = names("dp-se", "dp-se") }},
 		{"no policy meets", func(q *choose.Question) { q.Policies = names("ucb") }},

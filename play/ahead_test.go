@@ -39,6 +39,13 @@ func TestAheadReference(t *testing.T) {
 			}
 			return p
 		},
+		"dp-ts": func() policy.Policy {
+			p, err := policy.NewDPTS(2, privacy.None{}, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		},
 		"lazy-dp-ts": func() policy.Policy {
 			coins := noise.NewFast(3, 4)
 			p, err := policy.NewLazyDPTS(2, math.Inf(1), &coins)

@@ -302,7 +302,9 @@ func TestDecisionsAreThoseOfOneServer(t *testing.T) {
 		"zcdp-imed": func() policy.Policy {
 			return ok(policy.NewZCDPIMED(3, privacy.ZCDP{Rho: 0.5}, 1.5, 2))
 		},
-		"dp-se": func() policy.Policy { return ok(policy.NewDPSE(3, 8, 0.3)) },
+		"dp-ts":         func() policy.Policy { return ok(policy.NewDPTS(3, privacy.Pure{Epsilon: 1}, 2)) },
+		"dp-ts, normal": func() policy.Policy { return ok(policy.NewDPTS(3, privacy.ZCDP{Rho: 0.5}, 2)) },
+		"dp-se":         func() policy.Policy { return ok(policy.NewDPSE(3, 8, 0.3)) },
 		"batch-se": func() policy.Policy {
 			return ok(policy.NewBatchSE(3, privacy.Pure{Epsilon: 1}, 0.3, 2))
 		},

@@ -483,6 +483,7 @@ func policies(t testing.TB) map[string]func() policy.Policy {
 			return ok(p, err)
 		},
 		"joint":           func() policy.Policy { return &jointly{} },
+		"dp-ts":           func() policy.Policy { p, err := policy.NewDPTS(3, privacy.ZCDP{Rho: 0.5}, 3); return ok(p, err) },
 		"dp-window-klucb": func() policy.Policy { p, err := policy.NewDPWindowKLUCB(3, 1, 40, 2); return ok(p, err) },
 		"lazy-dp-ts": func() policy.Policy {
 			s := noise.NewFast(3, 4)

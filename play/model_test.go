@@ -50,6 +50,7 @@ func TestLiveIsTheModel(t *testing.T) {
 		"adap-klucb":              {build: arms("adap-klucb", 0, false, false), rapid: true},
 		"batch-se":                {build: arms("batch-se", 0, false, false), rapid: true},
 		"lazy-dp-ts":              {build: arms("lazy-dp-ts", 0, false, false), rapid: true},
+		"dp-ts":                   {build: arms("dp-ts", 0, false, false), rapid: true},
 		"dp-window-klucb":         {build: arms("dp-window-klucb", 0, false, false)},
 		"at least":                {build: arms("dp-klucb", AtLeast, false, false)},
 		"drop":                    {build: arms("dp-klucb", AtLeast, true, false)},

@@ -184,9 +184,8 @@ func (p *DPTS) Next(released privacy.Released) *Batch {
 	if all {
 		p.looked = t
 	}
-	tail := released.Tail()
 	for i := range released.Len() {
-		a := p.batch.Plays[i].Arm
+		a, tail := p.batch.Plays[i].Arm, released.Tail()
 		own := &p.own[a]
 		own.end = grown(own.end, p.alpha)
 		if n := released.N(i); n > 0 {

@@ -25,6 +25,7 @@ func TestDrop(t *testing.T) {
 		"dp-imed":        func() (dropper, error) { return policy.NewDPIMED(4, 1, 1.5, 3) },
 		"dp-imed-j":      func() (dropper, error) { return policy.NewDPIMEDJ(4, 1, 2, 0) },
 		"dp-ucb-anytime": func() (dropper, error) { return policy.NewDPUCBDoubling(4, 1, 1.5, 3) },
+		"dp-ts":          func() (dropper, error) { return policy.NewDPTS(4, privacy.Pure{Epsilon: 1}, 3) },
 		"zcdp-imed": func() (dropper, error) {
 			return policy.NewZCDPIMED(4, privacy.ZCDP{Rho: 1}, 1.5, 3)
 		},
@@ -42,7 +43,7 @@ func TestDrop(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			gone, plays := map[int]bool{}, make([]int, 4)
+			gone, plays, last := map[int]bool{}, make([]int, 4), make([]int, 4)
 			var released privacy.Released
 			for batch := range 60 {
 				b := p.Next(released)
@@ -53,26 +54,32 @@ func TestDrop(t *testing.T) {
 					b = p.Next(released)
 				}
 				var arms []int
+				long := false
 				for _, play := range b.Plays {
 					if gone[play.Arm] {
 						t.Fatalf("%s: batch %d plays arm %d, which is gone", name, batch, play.Arm)
 					}
-					if want := p.End(play.Arm, plays[play.Arm]); plays[play.Arm]+play.Rounds != want {
+					if want := p.End(play.Arm, last[play.Arm]); play.Release && plays[play.Arm]+play.Rounds != want {
 						t.Fatalf("%s: batch %d releases arm %d at %d, said %d", name, batch,
 							play.Arm, plays[play.Arm]+play.Rounds, want)
 					}
-					if play.Rounds > 1<<20 {
+					if long = play.Rounds > 1<<20; long {
 						break
 					}
 					plays[play.Arm] += play.Rounds
-					arms = append(arms, play.Arm)
+					if play.Release {
+						arms, last[play.Arm] = append(arms, play.Arm), plays[play.Arm]
+					}
 					if err := cur.AddSum(play.Arm, play.Rounds,
 						float64(play.Rounds)*means[play.Arm]); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if len(arms) < len(b.Plays) {
+				if long {
 					break
+				}
+				if len(arms) == 0 {
+					continue
 				}
 				if released, err = cur.Release(arms); err != nil {
 					t.Fatal(err)
@@ -99,6 +106,7 @@ func TestEnd(t *testing.T) {
 			return p, errors.Join(err, p.SetRatio(1.3))
 		},
 		"adac-ucb":   func() (scheduled, error) { return policy.NewAdaCUCB(3, privacy.ZCDP{Rho: 1}, 3.1) },
+		"dp-ts":      func() (scheduled, error) { return policy.NewDPTS(3, privacy.ZCDP{Rho: 0.5}, 5) },
 		"lazy-dp-ts": func() (scheduled, error) { return policy.NewLazyDPTS(3, 1, &coins) },
 	} {
 		p, err := build()

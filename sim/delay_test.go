@@ -82,7 +82,7 @@ func listen(p policy.Policy) (policy.Policy, *listener) {
 // played says how each policy of the catalog is played live, or why it is not.
 var played = map[string]string{
 	"adap-klucb": "exactly", "adap-ucb": "exactly", "adac-ucb": "exactly", "dp-klucb": "exactly",
-	"dp-imed": "exactly", "zcdp-imed": "exactly",
+	"dp-imed": "exactly", "zcdp-imed": "exactly", "dp-ts": "exactly",
 	"dp-klucb-j": "exactly", "dp-imed-j": "exactly", "lazy-dp-ts": "exactly", "dp-se": "at least",
 	"batch-se": "at least", "dp-window-klucb": "at least", "split": "jointly",
 	"dp-se-doubling": "starts afresh", "dp-se-2": "sparse", "dp-se-2-modified": "sparse", "dp-ucb": "mechanism",

@@ -78,7 +78,7 @@ func declare(policy string) string {
 // What everybody may read of an experiment, over restarts, with an arm taken off, is played again
 // to what the service says of it.
 func TestReplay(t *testing.T) {
-	for _, policy := range []string{"dp-klucb", "dp-imed", "lazy-dp-ts"} {
+	for _, policy := range []string{"dp-klucb", "dp-imed", "dp-ts", "lazy-dp-ts"} {
 		t.Run(policy, func(t *testing.T) {
 			c, mem := newClock(), store.NewMemory()
 			cfg := Config{Store: mem.Open, Clock: c.Now}
@@ -90,7 +90,7 @@ func TestReplay(t *testing.T) {
 				if err := e.Change(t.Context(), "shop", Change{Floor: &floor}); err != nil {
 					t.Fatal(err)
 				}
-				if n == 6 && policy == "dp-klucb" {
+				if n == 6 && (policy == "dp-klucb" || policy == "dp-ts") {
 					if err := e.TakeOff(t.Context(), "shop", "zero"); err != nil {
 						t.Fatal(err)
 					}
