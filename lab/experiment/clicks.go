@@ -223,18 +223,24 @@ func (c *Clicks) gap() float64 {
 	return 2 * (best - uniform)
 }
 
-// wonTable is the share of what is to be won until some of the checkpoints, of the cells that know it.
+// Shown are the places of the checkpoints that tables of what was won have.
+func (r *Results) Shown() []int { return nearest(r.Manifest.Checkpoints, 1, 2, 5) }
+
+// Won is the share, in per cent, that a cell with a Gap has won of what is to be won in all rounds until
+// its j-th checkpoint, and the half width of its 95 % interval.
+func (r *Results) Won(c *CellResult, j int) (won, half float64) {
+	most := c.Gap * float64(r.Manifest.Checkpoints[j])
+	return 100 * (1 - c.Regret.Mean[j]/most), 100 * width(stats.T(r.Manifest.Runs, Level), c.Regret.SE[j]) / most
+}
+
+// wonTable is what was won of what is to be won, of the cells that know it.
 func wonTable(r *Results) (t report.Table, ok bool) {
-	m := r.Manifest
-	at := m.Checkpoints
 	t = report.Table{Title: "Won", Text: 2, Head: []string{"policy", "budget"},
 		Notes: []string{"of what the best choices earn above uniform ones, the share in per cent that was won " +
-			"in all rounds until t", "± half width of the 95 % interval; " + rowNote(m.Runs)}}
-	shown := nearest(at, 1, 2, 5)
-	for _, i := range shown {
-		t.Head = append(t.Head, "t = "+words.Whole(at[i]))
+			"in all rounds until t", "± half width of the 95 % interval; " + rowNote(r.Manifest.Runs)}}
+	for _, j := range r.Shown() {
+		t.Head = append(t.Head, "t = "+words.Whole(r.Manifest.Checkpoints[j]))
 	}
-	half := stats.T(m.Runs, Level)
 	for _, instance := range distinct(r, func(c *CellResult) (string, bool) { return c.Instance, c.Gap > 0 }) {
 		group := report.Group{Head: instance}
 		for i := range r.Cells {
@@ -243,9 +249,8 @@ func wonTable(r *Results) (t report.Table, ok bool) {
 				continue
 			}
 			row := []string{playerText(c), symbols(c.Budget)}
-			for _, j := range shown {
-				most := c.Gap * float64(at[j])
-				won, off := words.Measured(100*(1-c.Regret.Mean[j]/most), 100*width(half, c.Regret.SE[j])/most)
+			for _, j := range r.Shown() {
+				won, off := words.Measured(r.Won(c, j))
 				row = append(row, won+" ± "+off)
 			}
 			group.Rows = append(group.Rows, row)
