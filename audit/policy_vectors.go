@@ -150,8 +150,22 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 		return direct{}, fmt.Errorf("audit: %w", err)
 	}
 	build := func(b privacy.Budget, src *noise.Fast) (lin.Contextual, error) {
-		return e.NewContextual(catalog.ContextualSetting{Dim: 2, Arms: 2, Horizon: horizon,
-			Budget: b, Coins: src, Step: by.step()}, params)
+		return e.NewContextual(contextualSetting(horizon, b, src, by.step()), params)
+	}
+	if e.Name == histogramPolicy {
+		if _, said := given["first"]; !said {
+			params["first"] = histogramFirst
+		}
+		g := histogram{build: build, b: b, horizon: horizon, by: by}
+		fault := NoFault
+		if claimed == nil {
+			claimed = b
+		} else {
+			fault = HalfScale
+		}
+		d, err := g.subject(e.Content(params), claimed, vectorRounds)
+		d.fault = fault
+		return d, err
 	}
 	d := direct{name: e.Content(params), adversaries: roundNames(vectorRounds),
 		attack: "likelihood ratio", model: Continual.String()}

@@ -282,7 +282,7 @@ func selfItems(known catalog.Catalog) ([]selfItem, error) {
 		selfLedgers,
 		func() ([]selfItem, error) { return selfPolicies(known.For(catalog.BanditArms)) },
 		selfIdentify, selfTranscripts, selfPlays,
-		selfLinear, selfRealLinear, selfKept} {
+		selfLinear, selfRealLinear, selfKept, selfHistogram} {
 		items, err := part()
 		if err != nil {
 			return nil, fmt.Errorf("audit self: %w", err)
@@ -567,7 +567,7 @@ func selfIdentify() ([]selfItem, error) {
 func selfLinear() ([]selfItem, error) {
 	var all []selfItem
 	for _, e := range append(catalog.LinearPolicies(), catalog.ContextualPolicies()...) {
-		if !e.Private {
+		if !e.Private || e.Name == histogramPolicy { // whose rows are selfHistogram's
 			continue
 		}
 		variants := []catalog.Params{shortly(e)}

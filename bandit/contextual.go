@@ -305,6 +305,9 @@ func (c *fixedContexts) MaxActions() int                            { return c.c
 func (c *fixedContexts) Bounded() bool                              { return c.cfg.Noise.bounded() }
 func (c *fixedContexts) Reward(mean float64, s *noise.Fast) float64 { return c.cfg.Noise.draw(mean, s) }
 
+// Rows are all vectors, one after the other.
+func (c *fixedContexts) Rows() []float64 { return c.rows }
+
 func (c *fixedContexts) Round(actions, means []float64, _ *noise.Fast) (a, m []float64) {
 	return append(actions[:0], c.rows...), append(means[:0], c.means...)
 }

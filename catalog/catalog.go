@@ -58,6 +58,9 @@ type ContextualSetting struct {
 	Horizon int
 	Budget  privacy.Budget
 	Coins   policy.Coins // for policies that randomise their choices
+	// Rows are all vectors that can be played, Dim numbers each, one after the other; nil where they are not
+	// few, or not known.
+	Rows []float64
 	// Step is release.ExactStep on the curator of real rewards, 0 on that of simulated ones:
 	// confidence sets that rest on a noise's law allow for its grid.
 	Step float64

@@ -89,6 +89,7 @@ func privateContexts() []Entry {
 				return q, nil
 			},
 		},
+		histogramTS(),
 		{
 			Name: "lin-priv", Title: "LinPriv, a regression an arm", Bandit: BanditContextual,
 			Private: true, PublicContexts: true,

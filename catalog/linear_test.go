@@ -105,7 +105,7 @@ func build(e catalog.Entry, actions [][]float64, b privacy.Budget,
 	p catalog.Params) (privacy.Mechanism, error) {
 	if e.Bandit == catalog.BanditContextual {
 		q, err := e.NewContextual(catalog.ContextualSetting{Dim: 3, Arms: 4, Horizon: 10_000,
-			Budget: b, Coins: coins{}}, p)
+			Budget: b, Coins: coins{}, Rows: []float64{1, 0, 0, 0, 1, 0}}, p)
 		if err != nil {
 			return nil, err
 		}

@@ -114,5 +114,9 @@ func Mechanisms() []Mechanism {
 		"Shariff and Sheffet 2018, with Toeplitz noise", false, weaker...)
 	stated(privacy.GramWishart{}, "Wishart noise on Gram matrices", "(ε,δ)-DP",
 		"Shariff and Sheffet 2018", false, "epsilon,delta")
+	stated(privacy.LaplaceHistogram{}, "histogram of cells and clicks, Laplace", "ε-DP",
+		"proof: privacy.LaplaceHistogram", true, pure...)
+	stated(privacy.GaussianHistogram{}, "histogram of cells and clicks, Gaussian", "ρ-zCDP",
+		"proof: privacy.LaplaceHistogram", true, weaker...)
 	return out
 }

@@ -132,7 +132,6 @@ func TestHistogramErrors(t *testing.T) {
 		"rows is of 0 numbers":                 func(c *FeatureConfig) { c.Rows = nil },
 		"rows has vector 0 again as 1":         func(c *FeatureConfig) { c.Rows = []float64{1, 0, 1, 0} },
 		"rows has 6 numbers, must have none":   func(c *FeatureConfig) { c.Mechanism = privacy.VectorGaussian{Sigma: 1} },
-		"unclipped is true":                    func(c *FeatureConfig) { c.Unclipped = true },
 		"laplace-histogram: scale is -1, must": func(c *FeatureConfig) { c.Mechanism = privacy.LaplaceHistogram{Scale: -1} },
 	} {
 		cfg := good

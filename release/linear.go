@@ -154,9 +154,6 @@ func checkFeatures(cfg *FeatureConfig) error {
 	}
 	_, histogram := cfg.Mechanism.(privacy.Histogram)
 	switch {
-	case histogram && cfg.Unclipped:
-		return errors.New("curator: unclipped is true, must be false for a histogram: its bins are of " +
-			"rewards in range")
 	case histogram:
 		var err error
 		if cfg.cells, err = rows.New(cfg.Dim, cfg.Rows); err != nil {

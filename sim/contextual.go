@@ -71,7 +71,7 @@ func RunContextual(ctx context.Context, cfg ContextualConfig, out *Result) error
 func (c *ContextualConfig) curator(ledger *privacy.Ledger) (release.FeatureCurator, error) {
 	return release.SimulatedFeatures(release.FeatureConfig{
 		Dim: c.Instance.Dim(), Slots: c.Policy.Slots(), Mechanism: c.Policy.Mechanism(),
-		Unclipped: c.Unclipped, Ledger: ledger,
+		Rows: linear.RowsOf(c.Policy), Unclipped: c.Unclipped, Ledger: ledger,
 	}, c.Noise)
 }
 

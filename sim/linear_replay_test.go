@@ -91,6 +91,8 @@ type contextualSpy struct {
 	learned []int // rounds before each
 }
 
+func (s *contextualSpy) Rows() []float64 { return linear.RowsOf(s.Contextual) }
+
 func (s *contextualSpy) Learn(r privacy.ReleasedVector) {
 	s.learned = append(s.learned, len(s.choices))
 	s.Contextual.Learn(r)

@@ -169,7 +169,7 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 // curator is of the policy's mechanism as it is now.
 func (c *VisitsConfig) curator(ledger *privacy.Ledger) (release.FeatureCurator, error) {
 	return release.SimulatedFeatures(release.FeatureConfig{Dim: c.World.Dim, Slots: 1,
-		Mechanism: c.Policy.Mechanism(), Ledger: ledger}, c.Noise)
+		Mechanism: c.Policy.Mechanism(), Rows: linear.RowsOf(c.Policy), Ledger: ledger}, c.Noise)
 }
 
 // A visit is a run.

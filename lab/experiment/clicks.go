@@ -174,6 +174,9 @@ func (c *Clicks) environment(s *Spec) (w environment, field string, err error) {
 		return w, "best", err
 	}
 	w.dim = first.Dim
+	if p, err := feature.New(c.world(1).Map); err == nil {
+		w.rows, _ = p.Rows() // none of visitors with numbers
+	}
 	return w, "", nil
 }
 

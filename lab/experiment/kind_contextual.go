@@ -34,6 +34,7 @@ type contextualWorld struct {
 	contextual      bandit.ContextualSource
 	fixedContextual bandit.ContextualInstance // if it is not redrawn
 	clicks          *Clicks                   // instead of these
+	rows            []float64                 // all vectors, where they are few, one after the other
 }
 
 func (contextualKind) instances() instanceForm { return contextualInstances() }
@@ -96,6 +97,9 @@ func (p *Resolved) contextualWorld(in *Instance) (w environment, field string, e
 	}
 	w = environment{contextualWorld: contextualWorld{contextual: source, fixedContextual: fixed}, arms: fixed.MaxActions(),
 		dim: fixed.Dim(), content: content}
+	if f, ok := fixed.(interface{ Rows() []float64 }); ok {
+		w.rows = f.Rows()
+	}
 	if l := in.Linear; l.given() && l.Contexts == "gaussian" && !l.Normalise {
 		if !p.Spec.Unclipped {
 			return w, "contexts", errors.New("has vectors of norm above 1, on which sensitivity " +
@@ -182,7 +186,7 @@ func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, fiel
 // randomise their choices.
 func (contextualKind) policy(p *Resolved, c *Cell, coins *noise.Fast) (linear.Contextual, error) {
 	return c.choice.entry.NewContextual(catalog.ContextualSetting{Dim: c.world.dim, Arms: c.world.arms,
-		Horizon: int(p.Spec.Horizon), Budget: c.budget, Coins: sim.NewCoins(coins)}, c.choice.params)
+		Horizon: int(p.Spec.Horizon), Budget: c.budget, Coins: sim.NewCoins(coins), Rows: c.world.rows}, c.choice.params)
 }
 
 func (k contextualKind) begin(p *Resolved, c *Cell, _ int) error {

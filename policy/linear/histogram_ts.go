@@ -70,6 +70,7 @@ type HistogramTS struct {
 	p, h   []float64   // P_c and h_c
 	mu, u  []float64
 	w      []float64 // WᵀW = Σ
+	stale  bool      // there is another posterior than that of the draws
 	scores []float64 // of the rows in each draw
 	picks  []int     // scratch: rows of the actions
 }
@@ -95,6 +96,10 @@ func NewHistogramTS(dim int, flat []float64, b privacy.Budget, coins policy.Coin
 	}
 	if coins == nil {
 		return nil, errors.New("histogram-ts: there are no coins")
+	}
+	if len(flat) == 0 {
+		return nil, errors.New("histogram-ts: rows has none, must have all vectors that can be played: they must be " +
+			"few, and known beforehand, as those of words are")
 	}
 	table, err := rows.New(dim, flat)
 	if err == nil && table.Len() > maxRows {
@@ -264,7 +269,7 @@ func (p *HistogramTS) estimate() {
 		}
 	}
 	p.posterior(tau)
-	p.draw()
+	p.stale = true // whoever plays releases again tosses no coin
 }
 
 // posterior makes Σ⁻¹ and μ for a prior of this deviation, and returns the log of the evidence for it, but for
@@ -301,6 +306,7 @@ func (p *HistogramTS) posterior(tau float64) (evidence float64) {
 
 // draw makes the scores of all rows in M draws from the posterior.
 func (p *HistogramTS) draw() {
+	p.stale = false
 	p.now.root(p.w)
 	scores, n := p.scores, p.rows.Len()
 	for range p.o.Draws {
@@ -343,18 +349,22 @@ func (p *HistogramTS) Best(actions []float64) int {
 	return p.best(int(p.coins.Float64() * float64(p.o.Draws)))
 }
 
-// Draw makes counts, one an action, of the draws in which each is best: over M they are the probabilities with
-// which actions are played.
-func (p *HistogramTS) Draw(actions []float64, counts []int) {
+// Draw makes counts, one an action, of the draws in which each is best, and returns M: over M they are the
+// probabilities with which actions are played. The draws stay the same until the next release.
+func (p *HistogramTS) Draw(actions []float64, counts []int) (draws int) {
 	p.look(actions)
 	clear(counts)
 	for m := range p.o.Draws {
 		counts[p.best(m)]++
 	}
+	return p.o.Draws
 }
 
 // look finds the rows of the actions.
 func (p *HistogramTS) look(actions []float64) {
+	if p.stale {
+		p.draw()
+	}
 	p.picks = p.picks[:0]
 	for ; len(actions) >= p.dim; actions = actions[p.dim:] {
 		p.picks = append(p.picks, p.rows.Find(actions[:p.dim]))
