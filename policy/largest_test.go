@@ -28,27 +28,28 @@ func TestLargest(t *testing.T) {
 			y := min(max(x, 0.003), 0.997)
 			return (x - of.mean) / math.Sqrt(of.v*y*(1-y)+of.noise)
 		}
-		// Stieltjes sums of Φ_a against the product of the others'
+		// sums of Φ_a against the product of the others'
 		want, before := make([]float64, len(c)), make([]float64, len(c))
 		const from, to, points = -1.5, 2.5, 200_000
 		for i := range points + 1 {
 			x := from + (to-from)*float64(i)/points
-			all := 1.0
-			now := make([]float64, 0, 8)
-			for _, of := range c {
-				p := distuv.UnitNormal.CDF(score(x, of))
-				now = append(now, p)
-				all *= p
+			now := make([]float64, len(c))
+			for a, of := range c {
+				now[a] = distuv.UnitNormal.CDF(score(x, of))
 			}
-			for a, p := range now {
-				if d := p - before[a]; d > 0 && p > 0 {
-					want[a] += d * all / p
+			for a := range c {
+				others := 1.0
+				for b := range c {
+					if b != a {
+						others *= (before[b] + now[b]) / 2
+					}
 				}
+				want[a] += (now[a] - before[a]) * others
 			}
-			copy(before, now)
+			before = now
 		}
 		for a := range c {
-			if got := l.of[a].chance; math.Abs(got-want[a]) > 2e-3 {
+			if got := l.of[a].chance; math.Abs(got-want[a]) > 2e-4 {
 				t.Errorf("%v: chance of %d is %v, want %v", c, a, got, want[a])
 			}
 		}
