@@ -18,6 +18,7 @@ import (
 	lin "github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
+	"github.com/sotto-dp/sotto/trial"
 )
 
 // A SelfAudit audits Sotto with Sotto: every mechanism and every private policy of the catalog, and
@@ -560,6 +561,9 @@ func selfIdentify() ([]selfItem, error) {
 		}
 		all = append(all, of(s, Releases, 0, NoFault, cost), of(s, Plays, 0, NoFault, cost),
 			of(s, Releases, 0, HalfScale, cost))
+		if e.Name == trial.DefaultRule {
+			all = append(all, of(s, Releases, 0, Shared, cost), of(s, Releases, 0, Twice, cost))
+		}
 	}
 	return all, nil
 }

@@ -55,8 +55,10 @@ const (
 // answer. Those that are not private run at budget none.
 func IdentifyPolicies() []Entry {
 	private := func(e Entry) Entry {
-		e.Bandit, e.Private, e.Budgets, e.Guarantee, e.Anytime = BanditIdentify, true,
-			[]string{"epsilon"}, transcriptGuarantee, true
+		e.Bandit, e.Private, e.Guarantee, e.Anytime = BanditIdentify, true, transcriptGuarantee, true
+		if e.Budgets == nil {
+			e.Budgets = []string{"epsilon"}
+		}
 		return e
 	}
 	open := func(e Entry) Entry {
@@ -64,6 +66,31 @@ func IdentifyPolicies() []Entry {
 		return e
 	}
 	return []Entry{
+		private(Entry{
+			Name: "dp-sed", Title: "DP-SED", Family: "se", Continuous: true, Discrete: true,
+			Budgets:  []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon", "mu"},
+			Regret:   "none proved",
+			Gathered: Verdict{Proved: "normal noise, or Laplace noises that the release counts (identify.DPSED)"},
+			Correct:  "proof: identify.DPSED",
+			Source:   "ours: elimination on differences, noise and rewards in one exponent",
+			Params: []Param{
+				{Name: "gap", Doc: "the gap Δ that is expected between the best arm and the next: fewer " +
+					"plays if it is right, more if it is not, and the risk stays", Default: math.NaN(),
+					DefaultDoc: "not known", Lo: 0, Hi: 1, HiIn: true},
+				{Name: "best", Doc: "the best arm's mean that is expected, with gap", Default: math.NaN(),
+					DefaultDoc: "½ + Δ/2", Lo: 0, Hi: 1, HiIn: true},
+				{Name: "centred", Doc: "with gap: guard against a gap that is half or twice as large",
+					Flag: true},
+				{Name: "first", Doc: "plays of each arm in the first batch", Integer: true,
+					Default: math.NaN(), DefaultDoc: "⌈24/ε⌉, or as gap says", Lo: 1, LoIn: true,
+					Hi: min(1<<50, math.MaxInt/4)},
+			},
+			NewIdentify: func(s IdentifySetting, p Params) (identify.Identifier, error) {
+				return identifier(identify.NewDPSED(s.Arms, s.Budget, s.Risk, identify.SEDPlan{
+					Gap: p.or("gap", 0), Best: p.or("best", 0), Centred: p["centred"] == 1,
+					First: int(p.or("first", 0))}))
+			},
+		}),
 		private(Entry{
 			Name: "dp-tt", Title: "DP-TT", Family: "ttucb", Continuous: true, Discrete: true,
 			Regret: "none proved with these thresholds; 2(1+η)T*_{ε,β} log(1/δ) as δ → 0, with " +

@@ -33,8 +33,11 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 			switch {
 			case p.Flag:
 				given := catalog.Params{p.Name: 1}
-				if p.Name == "reported" { // of the program of [Azize et al. 2023]
+				switch p.Name {
+				case "reported": // of the program of [Azize et al. 2023]
 					given["threshold"], given["sigma"] = 1, 1
+				case "centred":
+					given["gap"] = 0.5
 				}
 				all = append(all, given)
 			case p.Choices != nil:
@@ -50,11 +53,15 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 			default:
 				x := 1.0
 				if p.HiIn || math.IsInf(p.Hi, 1) {
-					x = 2 * math.Max(p.Lo, 1)
+					x = math.Min(p.Hi, 2*math.Max(p.Lo, 1))
 				} else {
 					x = (p.Lo + p.Hi) / 3
 				}
-				all = append(all, catalog.Params{p.Name: x})
+				given := catalog.Params{p.Name: x}
+				if p.Name == "best" {
+					given["gap"] = x
+				}
+				all = append(all, given)
 			}
 		}
 		for _, given := range all {

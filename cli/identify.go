@@ -33,7 +33,7 @@ type identifyCommand struct {
 	columnFlags
 	orderFlag
 
-	Rule    flags.Policy `default:"dp-tt" help:"${identifyRule}" placeholder:"RULE"`
+	Rule    flags.Policy `default:"dp-sed" help:"${identifyRule}" placeholder:"RULE"`
 	Risk    flags.Number `in:"(0,1)" help:"${identifyRisk}" placeholder:"δ"`
 	Epsilon flags.Number `in:"(0,inf)" help:"${identifyEpsilon}" placeholder:"ε"`
 	Range   flags.Range  `help:"${identifyRange}" placeholder:"LO,HI"`
@@ -53,8 +53,8 @@ var identifyTexts = kong.Vars{
 		"an arm takes its next row, after a shuffle. A second run spends the budget again.",
 	"identifyReplay": "A transcript, of --transcript or of a live trial: play the trial again from its " +
 		"releases, and check that its plays and its answer follow from them.",
-	"identifyRule": "dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are " +
-		"not private. With parameters if need be: dp-tt:eta=0.5; sotto list policies has " +
+	"identifyRule": "dp-sed, dp-tt, adap-tt, adap-tt-star, dp-se; or ttucb, se, lucb, track-and-stop, which are " +
+		"not private. With parameters if need be: dp-sed:gap=0.2; sotto list policies has " +
 		"them.",
 	"identifyRisk": "Probability of a wrong answer that is allowed, above 0 and below 1.",
 	"identifyEpsilon": "Budget of ε-DP, for the whole trial: who got which arm, when it stopped, and the " +
@@ -83,7 +83,7 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 	case given(c.Arms.Set(), c.CSV != "", c.Replay != "") != 1:
 		return usagef("want one of --arms, --csv and --replay")
 	case c.Replay != "":
-		if c.Risk.Set || c.Epsilon.Set || c.Rule.String() != "dp-tt" || c.Range.Set || c.Cap > 0 ||
+		if c.Risk.Set || c.Epsilon.Set || c.Rule.String() != trial.DefaultRule || c.Range.Set || c.Cap > 0 ||
 			c.Runs > 0 || c.Seed.Set || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
 			return usagef("--replay takes no other flag: the transcript says what the " +
 				"trial was")
@@ -306,7 +306,10 @@ func (c *identifyCommand) replay(s streams) error {
 func promise(r trial.Rule) string {
 	text := "no privacy"
 	if r.Private() {
-		text = fmt.Sprintf("%v-DP of %s", r.Epsilon(), identify.Output)
+		if text = fmt.Sprintf("%v-DP", r.Epsilon()); math.IsInf(r.Epsilon(), 1) {
+			text = fmt.Sprint(r.Budget())
+		}
+		text += " of " + identify.Output
 	}
 	if r.Correct() == "" {
 		return text + "; no bound on the error is proved for these parameters"

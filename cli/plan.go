@@ -31,7 +31,7 @@ type planTrial struct {
 
 	Risk    flags.Number  `in:"(0,1)" required:"" help:"${planTrialRisk}" placeholder:"δ"`
 	Epsilon flags.Numbers `in:"(0,inf)" required:"" help:"${planTrialEpsilon}" placeholder:"ε,…"`
-	Rule    flags.Policy  `default:"dp-tt" help:"${planTrialRule}" placeholder:"RULE"`
+	Rule    flags.Policy  `default:"dp-sed" help:"${planTrialRule}" placeholder:"RULE"`
 	Runs    flags.Count   `in:"[2,1e6]" default:"200" help:"Simulated trials at each ε." placeholder:"N"`
 	Cap     flags.Count   `help:"Give a trial up after so many participants; 1e8 if not given." placeholder:"N"`
 	Seed    flags.Seed    `help:"Seed of all randomness." default:"1" placeholder:"S"`
@@ -51,7 +51,8 @@ var planTexts = kong.Vars{
 	"planTrialPrior":   "Draw all means uniformly from this interval, anew for each run.",
 	"planTrialRisk":    "Probability of a wrong answer that is allowed, above 0 and below 1.",
 	"planTrialEpsilon": "Budgets of ε-DP to compare, such as 0.01,0.1,1,10.",
-	"planTrialRule":    "dp-tt, adap-tt, adap-tt-star or dp-se, with parameters if need be: adap-tt:sigma=1.",
+	"planTrialRule": "dp-sed, dp-tt, adap-tt, adap-tt-star or dp-se, with parameters if need be: dp-sed:gap=0.2 plans " +
+		"for that gap.",
 	"planTrialWorkers": "Runs played at a time; answers do not depend on it. 0 is one a processor.",
 	"plan trial": `Examples:
   sotto plan trial --arms 5 --gap 0.2 --risk 0.05 --epsilon 0.01,0.1,1,10

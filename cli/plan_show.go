@@ -18,7 +18,7 @@ func writePlan(out io.Writer, p *trial.Plan) error {
 	fmt.Fprintln(w, "budget\tlower bound\tparticipants\tmedian\t90 %\tmax\twrong\tbatches\t× none")
 	// A mean stands if every run ended, a median if most did.
 	stands := func(r trial.PlanRow) bool { return r.Capped == 0 || p.Prior && 2*r.Capped < p.Runs }
-	capped, compared, below := 0, true, false
+	capped, compared := 0, true
 	for _, r := range append(append([]trial.PlanRow{}, p.Rows...), p.Plain) {
 		mark := ""
 		if r.Capped > 0 {
@@ -28,7 +28,6 @@ func writePlan(out io.Writer, p *trial.Plan) error {
 		times := "–"
 		if stands(r) && stands(p.Plain) {
 			times = fmt.Sprintf("%.2f", r.OverNonPrivate)
-			below = below || r.OverNonPrivate < 0.995
 		} else {
 			compared = false
 		}
@@ -55,16 +54,12 @@ func writePlan(out io.Writer, p *trial.Plan) error {
 	switch {
 	case p.Free > 0:
 		fmt.Fprintf(out, "Privacy is free from ε = %v on: at most %.0f %% more participants %s "+
-			"than %s without noise.\n", p.Free, 100*trial.Slack, size, p.Rule.Entry().Title)
+			"than without privacy.\n", p.Free, 100*trial.Slack, size)
 	case !compared:
 		fmt.Fprintln(out, "Whether privacy is free at any of these ε is not known: runs ended at the cap.")
 	default:
 		fmt.Fprintf(out, "Privacy is not free at any of these ε: that would be at most %.0f %% "+
-			"more participants %s than %s without noise.\n", 100*trial.Slack, size, p.Rule.Entry().Title)
-	}
-	if below {
-		fmt.Fprintf(out, "× none below 1 is no gain from noise: none is %s without it, whose "+
-			"phases have other lengths.\n", p.Rule.Entry().Title)
+			"more participants %s than without privacy.\n", 100*trial.Slack, size)
 	}
 	if !math.IsNaN(p.Boundary) {
 		fmt.Fprintf(out, "For the best rule there can be, privacy begins to cost below about ε "+
@@ -72,9 +67,7 @@ func writePlan(out io.Writer, p *trial.Plan) error {
 	}
 	fmt.Fprintln(out, "participants: mean ± standard error; lower bound: no rule that is ε-DP "+
 		"and as often right needs fewer in the mean [Azize 2024, Theorem 4.24]; batches: mean rounds of "+
-		"adaptivity; none: the same rule without noise.")
-	fmt.Fprintln(out, "A rule made to go without privacy may need fewer than that: see sotto "+
-		"identify --rule ttucb.")
+		"adaptivity; none: "+p.PlainRule.Entry().Title+" without noise, the best rule without privacy here.")
 	if p.Prior {
 		fmt.Fprintln(out, "Of means drawn at random some are nearly equal, and such trials are "+
 			"most of the mean: the lower bound, × none and that ε are medians over the runs' arms.")

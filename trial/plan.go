@@ -30,7 +30,7 @@ type PlanConfig struct {
 
 	Risk     float64
 	Epsilons []float64
-	Rule     string // a private one; "" for dp-tt
+	Rule     string // a private one; "" for DefaultRule
 	Params   catalog.Params
 	Runs     int // of each ε
 	Cap      int // plays of a run; 0 for DefaultCap
@@ -56,17 +56,20 @@ type PlanRow struct {
 	WrongLo        float64
 	WrongHi        float64
 	Batches        float64 // mean rounds of adaptivity
-	OverNonPrivate float64 // Mean over that without privacy; with a prior, Median over that
+	OverNonPrivate float64 // Mean over that of Plan.Plain; with a prior, Median over that
 }
 
 // A Plan is the answer.
 type Plan struct {
-	Rule  Rule   // at the smallest ε
-	Arms  string // in words
-	Runs  int
-	Cap   int
-	Rows  []PlanRow // by ε
-	Plain PlanRow   // the same rule without privacy
+	Rule Rule   // at the smallest ε
+	Arms string // in words
+	Runs int
+	Cap  int
+	Rows []PlanRow // by ε
+	// Plain is the best without privacy: of the same rule and of DefaultRule, both without noise, the
+	// one of fewer participants. It is that of PlainRule.
+	Plain     PlanRow
+	PlainRule Rule
 	// Boundary is the ε at which the lower bound begins to be that of privacy
 	// (bound.RegimeBoundary); with a prior the median over the runs' arms.
 	Boundary float64
@@ -117,57 +120,59 @@ func (c PlanConfig) source() (bandit.Source, error) {
 
 // Check says what is wrong with the configuration, if anything.
 func (c PlanConfig) Check() error {
-	_, _, err := c.resolve()
+	_, _, _, err := c.resolve()
 	return err
 }
 
-// resolve returns the arms, and the rules: without privacy first, then by ε.
-func (c PlanConfig) resolve() (bandit.Source, []Rule, error) {
+// resolve returns the arms, and the rules: without privacy, and by ε.
+func (c PlanConfig) resolve() (src bandit.Source, plain, private []Rule, err error) {
+	fail := func(err error) (bandit.Source, []Rule, []Rule, error) { return nil, nil, nil, err }
 	switch {
 	case len(c.Epsilons) == 0:
-		return nil, nil, errors.New("plan: epsilons are missing, must be at least one")
+		return fail(errors.New("plan: epsilons are missing, must be at least one"))
 	case c.Runs < 2:
-		return nil, nil, fmt.Errorf("plan: runs is %d, must be at least 2", c.Runs)
+		return fail(fmt.Errorf("plan: runs is %d, must be at least 2", c.Runs))
 	case c.Cap < 0 || c.Cap > 0 && c.Cap < c.Arms:
-		return nil, nil, fmt.Errorf("plan: cap is %d, must be at least the number of arms, %d, "+
-			"or 0 for %d", c.Cap, c.Arms, DefaultCap)
+		return fail(fmt.Errorf("plan: cap is %d, must be at least the number of arms, %d, "+
+			"or 0 for %d", c.Cap, c.Arms, DefaultCap))
 	}
-	src, err := c.source()
-	if err != nil {
-		return nil, nil, err
+	if src, err = c.source(); err != nil {
+		return fail(err)
 	}
 	name := c.Rule
 	if name == "" {
-		name = "dp-tt"
+		name = DefaultRule
+	}
+	one := func(to *[]Rule, name string, budget privacy.Budget, params catalog.Params) {
+		if err == nil {
+			var rule Rule
+			rule, err = NewRule(name, c.Arms, c.Risk, budget, params)
+			*to = append(*to, rule)
+		}
 	}
 	epsilons := slices.Clone(c.Epsilons)
 	slices.Sort(epsilons)
-	var rules []Rule
-	for i, epsilon := range slices.Compact(epsilons) {
-		rule, err := NewRule(name, c.Arms, c.Risk, privacy.Pure{Epsilon: epsilon}, c.Params)
-		if err != nil {
-			return nil, nil, err
-		}
-		if i == 0 {
-			plain, err := NewRule(name, c.Arms, c.Risk, privacy.None{}, c.Params)
-			if err != nil {
-				return nil, nil, err
-			}
-			rules = append(rules, plain)
-		}
-		rules = append(rules, rule)
+	for _, epsilon := range slices.Compact(epsilons) {
+		one(&private, name, privacy.Pure{Epsilon: epsilon}, c.Params)
 	}
-	return src, rules, nil
+	one(&plain, name, privacy.None{}, c.Params)
+	if name != DefaultRule {
+		one(&plain, DefaultRule, privacy.None{}, nil)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return src, plain, private, nil
 }
 
 // Plan simulates trials at every ε, and without privacy, on the same arms and, run by run, from the
 // same streams of rewards.
 func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
-	src, rules, err := c.resolve()
+	src, plain, private, err := c.resolve()
 	if err != nil {
 		return nil, err
 	}
-	out := &Plan{Rule: rules[1], Runs: c.Runs, Boundary: math.NaN(), Prior: c.Prior != nil}
+	out := &Plan{Rule: private[0], Runs: c.Runs, Boundary: math.NaN(), Prior: c.Prior != nil}
 	if c.Prior != nil {
 		out.Arms = fmt.Sprintf("%d Bernoulli arms, means drawn uniformly from [%v, %v] for each run",
 			c.Arms, c.Prior[0], c.Prior[1])
@@ -176,45 +181,29 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 		out.Arms = fmt.Sprintf("%d Bernoulli arms, one of mean %.4g, %d of mean %.4g", c.Arms,
 			means[0], c.Arms-1, means[1])
 	}
-	var boundaries []float64
-	for i, rule := range rules {
-		study, err := Simulation{Rule: rule, Source: src, Runs: c.Runs, Seed: c.Seed, Cap: c.Cap,
-			Workers: c.Workers}.Run(ctx)
+	for i, rule := range plain {
+		row, study, err := c.row(ctx, src, rule)
 		if err != nil {
 			return nil, err
 		}
-		out.Cap = study.Cap
-		row := PlanRow{Epsilon: rule.Epsilon(), Lower: study.LowerMean, Mean: study.TauMean,
-			SE: study.TauSE, Median: study.Tau50, Q90: study.Tau90, Max: study.TauMax,
-			Capped: study.Capped, Wrong: study.Wrong, WrongLo: study.WrongLo,
-			WrongHi: study.WrongHi, Batches: study.BatchesMean}
-		size := func(r *PlanRow) float64 { return r.Mean }
-		if out.Prior {
-			row.Lower = study.Lower50
-			size = func(r *PlanRow) float64 { return r.Median }
-		}
 		if i == 0 {
-			out.Plain = row
-			for _, o := range study.Outcomes {
-				if b, err := bound.RegimeBoundary(o.True); err == nil {
-					boundaries = append(boundaries, b)
-				}
-				if c.Prior == nil {
-					break
-				}
-			}
+			out.Cap, out.Boundary = study.Cap, boundary(study.Outcomes, out.Prior)
 		}
-		row.OverNonPrivate = size(&row) / size(&out.Plain)
-		if i == 0 {
-			out.Plain = row
-		} else {
-			out.Rows = append(out.Rows, row)
-		}
-		if c.Progress != nil {
-			c.Progress(row)
+		if i == 0 || row.size(out.Prior) < out.Plain.size(out.Prior) {
+			out.Plain, out.PlainRule = row, rule
 		}
 	}
-	out.Boundary = stats.Quantiles(boundaries, 0.5)[0]
+	out.Plain.OverNonPrivate = 1
+	c.tell(out.Plain)
+	for _, rule := range private {
+		row, _, err := c.row(ctx, src, rule)
+		if err != nil {
+			return nil, err
+		}
+		row.OverNonPrivate = row.size(out.Prior) / out.Plain.size(out.Prior)
+		out.Rows = append(out.Rows, row)
+		c.tell(row)
+	}
 	tolerated := 0
 	if out.Prior { // a median stands as long as most runs end
 		tolerated = (c.Runs - 1) / 2
@@ -224,4 +213,50 @@ func (c PlanConfig) Plan(ctx context.Context) (*Plan, error) {
 		out.Free = out.Rows[i].Epsilon
 	}
 	return out, nil
+}
+
+func (c PlanConfig) tell(r PlanRow) {
+	if c.Progress != nil {
+		c.Progress(r)
+	}
+}
+
+// row simulates a rule.
+func (c PlanConfig) row(ctx context.Context, src bandit.Source, rule Rule) (PlanRow, *Study, error) {
+	study, err := Simulation{Rule: rule, Source: src, Runs: c.Runs, Seed: c.Seed, Cap: c.Cap,
+		Workers: c.Workers}.Run(ctx)
+	if err != nil {
+		return PlanRow{}, nil, err
+	}
+	row := PlanRow{Epsilon: rule.Epsilon(), Lower: study.LowerMean, Mean: study.TauMean,
+		SE: study.TauSE, Median: study.Tau50, Q90: study.Tau90, Max: study.TauMax,
+		Capped: study.Capped, Wrong: study.Wrong, WrongLo: study.WrongLo,
+		WrongHi: study.WrongHi, Batches: study.BatchesMean}
+	if c.Prior != nil {
+		row.Lower = study.Lower50
+	}
+	return row, study, nil
+}
+
+// size is what rows are compared by.
+func (r *PlanRow) size(prior bool) float64 {
+	if prior {
+		return r.Median
+	}
+	return r.Mean
+}
+
+// boundary is the ε at which the lower bound begins to be that of privacy, of the first run's arms or, with a prior,
+// the median over all runs.
+func boundary(outcomes []Outcome, prior bool) float64 {
+	var all []float64
+	for _, o := range outcomes {
+		if b, err := bound.RegimeBoundary(o.True); err == nil {
+			all = append(all, b)
+		}
+		if !prior {
+			break
+		}
+	}
+	return stats.Quantiles(all, 0.5)[0]
 }

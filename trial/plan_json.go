@@ -23,6 +23,7 @@ type planJSON struct {
 	Cap            int       `json:"cap"`
 	Rows           []rowJSON `json:"rows"`
 	WithoutPrivacy rowJSON   `json:"without_privacy"`
+	PlainRule      string    `json:"rule_without_privacy"`
 	Boundary       any       `json:"regime_boundary"`
 	Free           any       `json:"free_from"` // null: nowhere
 }
@@ -60,7 +61,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		return out
 	}
 	out := planJSON{Arms: p.Arms, Rule: p.Rule.Name(), Risk: p.Rule.Risk(), Runs: p.Runs,
-		Cap: p.Cap, WithoutPrivacy: row(p.Plain), Boundary: finite(p.Boundary)}
+		Cap: p.Cap, WithoutPrivacy: row(p.Plain), PlainRule: p.PlainRule.Name(), Boundary: finite(p.Boundary)}
 	if p.Free > 0 {
 		out.Free = p.Free
 	}

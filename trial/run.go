@@ -57,8 +57,10 @@ func spent(loss privacy.Loss, plays int) string {
 	switch x := loss.Pure(); {
 	case plays == 0:
 		return "nothing has been spent"
-	case math.IsInf(x, 1):
+	case loss.Infinite():
 		return "no privacy was promised"
+	case math.IsInf(x, 1):
+		return fmt.Sprintf("%v has been spent on the releases so far", loss)
 	default:
 		return fmt.Sprintf("ε = %s has been spent on the releases so far", privacy.Up(x, 4))
 	}

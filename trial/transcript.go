@@ -289,7 +289,7 @@ func readHeader(text []byte) (Rule, header, error) {
 	if h.Trial != transcriptVersion {
 		return Rule{}, h, fmt.Errorf("the version is %d, must be %d", h.Trial, transcriptVersion)
 	}
-	budget, err := readBudget(h.Budget)
+	budget, err := privacy.UnmarshalBudget(h.Budget)
 	if err != nil {
 		return Rule{}, h, err
 	}
@@ -304,17 +304,6 @@ func readHeader(text []byte) (Rule, header, error) {
 	}
 	rule, err := NewRule(h.Rule, len(h.Arms), h.Risk, budget, h.Params)
 	return rule, h, err
-}
-
-func readBudget(text json.RawMessage) (privacy.Budget, error) {
-	if string(text) == `"none"` {
-		return privacy.None{}, nil
-	}
-	var b privacy.Pure
-	if err := strict(text, &b); err != nil {
-		return nil, fmt.Errorf("budget: %w", err)
-	}
-	return b, b.Validate()
 }
 
 func strict(text []byte, v any) error {

@@ -24,6 +24,10 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
+// DefaultRule is the rule of who names none: of all that are proved it took the fewest participants in
+// the mean, or within 5 % of the fewest, wherever it was measured (docs/trial.md).
+const DefaultRule = "dp-sed"
+
 // A Rule is an identification rule with all that it must know: made by NewRule.
 type Rule struct {
 	entry  catalog.Entry
@@ -85,7 +89,10 @@ func (r Rule) Risk() float64 { return r.risk }
 // Private says whether the rule adds noise.
 func (r Rule) Private() bool { return r.entry.Private && catalog.Kind(r.budget) != "none" }
 
-// Epsilon is the budget's ε, +Inf without privacy.
+// Budget is what the rule's releases cost at most.
+func (r Rule) Budget() privacy.Budget { return r.budget }
+
+// Epsilon is the budget's ε, +Inf without privacy and in other currencies.
 func (r Rule) Epsilon() float64 {
 	if b, ok := r.budget.(privacy.Pure); ok && r.entry.Private {
 		return b.Epsilon

@@ -111,6 +111,23 @@ func TestRunAndReplay(t *testing.T) {
 	}
 }
 
+// A trial keeps a budget in any currency, and its transcript has it.
+func TestTranscriptOfOtherBudgets(t *testing.T) {
+	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.1}, privacy.Approx{Epsilon: 1, Delta: 1e-6},
+		privacy.Renyi{Alpha: 8, Epsilon: 1}, privacy.GDP{Mu: 0.5}} {
+		var transcript bytes.Buffer
+		r := rule(t, DefaultRule, 2, b, nil)
+		out, err := Run(context.Background(), Config{Rule: r, Log: doses(10_000, 0.1, 0.95), Transcript: &transcript})
+		if err != nil {
+			t.Fatalf("%v: %v", b, err)
+		}
+		again, err := Replay(&transcript)
+		if err != nil || out.Answer != 1 || again.Answer != 1 || again.Rule.String() != r.String() || !out.Loss.Within(b) {
+			t.Errorf("%v: answer %d, replayed %d of %v, for %v: %v", b, out.Answer, again.Answer, again.Rule, out.Loss, err)
+		}
+	}
+}
+
 // Simulated transcripts replay too, capped ones included.
 func TestSimulatedTranscript(t *testing.T) {
 	in, _ := bandit.BernoulliInstance(0.9, 0.5, 0.5)
