@@ -304,7 +304,7 @@ func TestTwoWorlds(t *testing.T) {
 		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{61e9, 1}}, "out of range": {{1e9, 1e300}},
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
 	}
-	twoWorlds(t, slices.Concat(exposures, early), sayings, "duplicates", "counts", "sums", "charges rewards")
+	twoWorlds(t, slices.Concat(exposures, early, []string{trialShop}), sayings, "duplicates", "counts", "sums", "charges rewards")
 	twoWorlds(t, []string{summed, strings.Replace(summed, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
 		"window: 40s", 1) + stopsThere}, sayings, "duplicates", "totals")
 	for _, text := range early {
@@ -435,13 +435,23 @@ var early = []string{strings.Replace(shop, "first: 20", "first: 3", 1),
 	strings.Replace(with("exposure: retract"), "first: 20", "first: 3", 1),
 	strings.Replace(with(basket), "first: 20", "first: 3", 1)}
 
+// trialShop is an experiment that stops by itself.
+var trialShop = strings.NewReplacer("{policy: dp-klucb, first: 20}", "{policy: dp-sed, first: 3}", "floor: 0.1",
+	"risk: 0.05").Replace(shop)
+
 // A rule that looks for the best arm stops by itself and answers; its answer is what everybody
 // gets, also after a restart.
 func TestIdentification(t *testing.T) {
+	for _, rule := range []string{"dp-se", "dp-sed"} {
+		t.Run(rule, func(t *testing.T) { identifies(t, rule) })
+	}
+}
+
+func identifies(t *testing.T, rule string) {
 	c, mem := newClock(), store.NewMemory()
 	cfg := Config{Store: mem.Open, Clock: c.Now}
 	e := open(t, cfg)
-	begin(t, e, strings.NewReplacer("{policy: dp-klucb, first: 20}", "dp-se", "floor: 0.1", "risk: 0.05",
+	begin(t, e, strings.NewReplacer("{policy: dp-klucb, first: 20}", rule, "floor: 0.1", "risk: 0.05",
 		"unit: {of: person, assignments: 1}", "unit: {of: visit}\nsticky: false").Replace(shop))
 	src := rand.New(rand.NewPCG(1, 2))
 	var info Info

@@ -108,7 +108,7 @@ func (w *world) another() {
 	} else if len(w.byName) == 9 {
 		return
 	} else {
-		d := declarer{Rand: w.Rand, kind: w.kind, now: time.UnixMilli(w.clock(w.p))}
+		d := declarer{Rand: w.Rand, kind: w.kind, now: time.UnixMilli(w.clock(w.p)), since: true}
 		from := w.IntN(4)
 		b = w.declared(d.declare(fmt.Sprint("shop-", len(w.byName)+1), 1, d.perhaps(2,
 			"layer: {name: page, from: %v, to: %v}", float64(from)/4, float64(from+1+w.IntN(4-from))/4)))

@@ -20,6 +20,7 @@ type declarer struct {
 	kind   string
 	now    time.Time
 	helper string // its key
+	since  bool   // with what has come since the guard's traces were written
 }
 
 // pick is one of some.
@@ -139,6 +140,9 @@ func (d declarer) arms() string {
 		policy, more = pick(d.Rand, "dp-se", "dp-tt", "adap-tt"), "risk: 0.2\n"
 		if policy == "dp-tt" {
 			policy = pick(d.Rand, "dp-tt, forget: true", "dp-tt")
+		}
+		if d.since && d.IntN(2) == 0 {
+			policy = pick(d.Rand, "dp-sed", "dp-sed, gap: 0.4", "dp-sed, gap: 0.4, best: 0.5, centred: true")
 		}
 	} else if d.kind == "split" {
 		policy, more = "split", d.perhaps(2, "effect: %v\n", pick(d.Rand, 0.3, 0.6, 1))

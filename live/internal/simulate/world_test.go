@@ -236,7 +236,7 @@ func (w *world) begin() {
 	for len(w.names) == 0 && w.kind == "capped" && w.broken == nil {
 		w.another()
 	}
-	d := declarer{Rand: w.Rand, kind: w.kind, now: time.UnixMilli(w.clock(w.p))}
+	d := declarer{Rand: w.Rand, kind: w.kind, now: time.UnixMilli(w.clock(w.p)), since: true}
 	for x, text := range d.several(false) {
 		if w.kind == "capped" {
 			break
