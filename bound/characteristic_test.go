@@ -343,7 +343,7 @@ func ExampleBernoulliTime() {
 		return
 	}
 	fmt.Printf("T* = %.2f, at risk 0.01 at least %.0f samples\n", c.Time, c.Samples(0.01))
-	// Output: T* = 152.74, at risk 0.01 at least 536 samples
+	// Output: T* = 152.74, at risk 0.01 at least 688 samples
 }
 
 func BenchmarkBernoulliTime(b *testing.B) {

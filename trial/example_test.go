@@ -85,6 +85,6 @@ func ExamplePlanConfig_Plan() {
 			row.Epsilon, row.Lower, plan.Rule.Name(), row.Q90)
 	}
 	// Output:
-	// ε = 0.1: at least 142 for any rule; dp-sed takes up to 1860 in nine of ten trials
-	// ε = 1: at least 34 for any rule; dp-sed takes up to 366 in nine of ten trials
+	// ε = 0.1: at least 199 for any rule; dp-sed takes up to 1860 in nine of ten trials
+	// ε = 1: at least 47 for any rule; dp-sed takes up to 366 in nine of ten trials
 }

@@ -43,7 +43,7 @@ type PlanConfig struct {
 // A PlanRow is what a trial needs at one ε.
 type PlanRow struct {
 	Epsilon float64 // +Inf without privacy
-	// Lower is T*(ν;ε) log(1/(3δ)): no rule that is ε-DP and δ-correct needs fewer participants in
+	// Lower is T*(ν;ε) kl(δ,1−δ): no rule that is ε-DP and δ-correct needs fewer participants in
 	// the mean. With a prior it is the median over the runs' arms: the mean is that of the few runs
 	// whose best arms are nearly as good.
 	Lower float64

@@ -110,7 +110,7 @@ func (r Rule) Entry() catalog.Entry { return r.entry }
 // ErrTie is matched by the error for means of which several are the largest.
 var ErrTie = bound.ErrTie
 
-// LowerBound is T*(ν;ε) log(1/(3δ)) for two-point arms on {lo,hi} of these means: no rule that is
+// LowerBound is T*(ν;ε) kl(δ,1−δ) for two-point arms on {lo,hi} of these means: no rule that is
 // ε-DP and δ-correct needs fewer plays in the mean [Azize 2024, Theorem 4.24]. Other laws of the same
 // means may need fewer. Means outside the range are clipped to it. It is NaN where there is none.
 func (r Rule) LowerBound(means []float64, lo, hi float64) (float64, error) {

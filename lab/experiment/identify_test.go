@@ -553,7 +553,7 @@ budgets: [{epsilon: 0.05}, none]
 			if c.Budget == "epsilon=0.05" {
 				want = 493.3333
 			}
-			if math.Abs(id.Time-want) > 1e-3 || !near(id.LowerBound, id.Time*math.Log(1/0.03)) ||
+			if math.Abs(id.Time-want) > 1e-3 || !near(id.LowerBound, id.Time*0.98*math.Log(99)) ||
 				!near(id.Boundary, id.TVTime/id.KLTime) {
 				t.Errorf("%s: %+v, want T* = %v", c.Label(), id, want)
 			}

@@ -119,7 +119,7 @@ type IdentifyCell struct {
 	Correct string `json:"correct,omitempty"`
 
 	// For Bernoulli arms of which one is best, else 0. Time is T*(ν;ε) of [Azize 2024, Theorem
-	// 4.24], at budget none T*_KL, and LowerBound Time·log(1/(3δ)): no δ-correct policy with this
+	// 4.24], at budget none T*_KL, and LowerBound Time·kl(δ,1−δ): no δ-correct policy with this
 	// budget takes fewer plays in the mean. Boundary is the ε at which T*_TV/ε = T*_KL: privacy
 	// costs plays below it.
 	Time       float64 `json:"time,omitempty"`

@@ -115,7 +115,7 @@ func identifyTable(r *Results) (report.Table, error) {
 	}
 	g.Notes = append(g.Notes, protects(r)...)
 	if lower {
-		g.Notes = append(g.Notes, "lower bound: T*(ν;ε) log(1/(3δ)) of [Azize 2024, Theorem 4.24], of the "+
+		g.Notes = append(g.Notes, "lower bound: T*(ν;ε) kl(δ,1−δ) of [Azize 2024, Theorem 4.24], of the "+
 			"mean plays of any δ-correct rule with this budget")
 	}
 	if upper {
@@ -247,7 +247,7 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 	}
 	if len(bound.X) > 0 {
 		f.Series = append(f.Series, bound)
-		f.Note += " The lower bound is T*(ν;ε) log(1/(3δ)), of the mean of any δ-correct rule."
+		f.Note += " The lower bound is T*(ν;ε) kl(δ,1−δ), of the mean of any δ-correct rule."
 	}
 	for i := range r.Cells {
 		if c := &r.Cells[i]; c.Instance == instance && c.Identify.Boundary > 0 {

@@ -417,6 +417,9 @@ func pooledCorrect(name string, policies ...string) Check {
 	}
 }
 
+// riskOf is the δ of the sources' figures.
+const riskOf = 0.01
+
 // overBound judges the mean of every cell of some rules that has a lower bound.
 func overBound(name string, policies ...string) Check {
 	return func(e *Evidence) Finding {
@@ -430,7 +433,7 @@ func overBound(name string, policies ...string) Check {
 		return each(bounded, func(c *experiment.CellResult) Finding {
 			m, lo, hi := Difference(c.FinalStoppingTime, make([]float64, len(c.FinalStoppingTime)),
 				len(bounded))
-			b := c.Identify.LowerBound
+			b := c.Identify.Time * math.Log(1/(3*riskOf)) // as the sources have it
 			return Above(m/b, lo/b, hi/b, 1, len(c.FinalStoppingTime), c.Label())
 		})
 	}
