@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/sotto-dp/sotto/noise"
-	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -103,6 +102,9 @@ type LatePolicy interface {
 	Learn(privacy.ReleasedVector)
 }
 
+// A sampler chooses by coins, anew each time, as linear.LinTS.
+type sampler interface{ Sample(actions []float64) int }
+
 // A VisitsConfig is one run of a live contextual bandit: rewards come in their window, and each
 // segment is released, after those before it, when the last of its windows has passed.
 type VisitsConfig struct {
@@ -154,7 +156,7 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 	out.room(len(cfg.Checkpoints))
 	out.Plays, out.Releases = out.Plays[:0], 0
 	r := visit{VisitsConfig: cfg, cur: cur, chosen: make([]int, len(cfg.World.Means))}
-	r.draws, _ = cfg.Policy.(play.Drawing)
+	r.draws, _ = cfg.Policy.(sampler)
 	for i, m := range cfg.World.Means {
 		r.chosen[i] = -1
 		out.Plays = append(out.Plays, make([]int, max(0, len(m)-len(out.Plays)))...)
@@ -176,12 +178,11 @@ func (c *VisitsConfig) curator(ledger *privacy.Ledger) (release.FeatureCurator, 
 type visit struct {
 	VisitsConfig
 	cur     release.FeatureCurator
-	chosen  []int        // by context: what the policy plays, −1 until it is asked
-	means   [][]float64  // by context: those of now
-	top     []float64    // by context: the best of them
-	draws   play.Drawing // the policy, if it is one: it is asked each time
-	counts  []int        // scratch
-	listed  []float64    // scratch
+	chosen  []int       // by context: what the policy plays, −1 until it is asked
+	means   [][]float64 // by context: those of now
+	top     []float64   // by context: the best of them
+	draws   sampler     // the policy, if it is one: it is asked each time
+	listed  []float64   // scratch
 	waiting []decision
 	cuts    []segment // the oldest first
 }
@@ -276,9 +277,7 @@ func (r *visit) ask(i, from int) int {
 	cut := from * r.World.Dim
 	r.listed = append(append(r.listed[:0], set[cut:]...), set[:cut]...)
 	if r.draws != nil {
-		r.counts = slices.Grow(r.counts[:0], n)[:n]
-		of := r.draws.Draw(r.listed, r.counts)
-		return (linear.Drawn(r.counts, int(r.Coins.Float64()*float64(of))) + from) % n
+		return (r.draws.Sample(r.listed) + from) % n
 	}
 	if a := r.Policy.Best(r.listed); uint(a) < uint(n) {
 		return (a + from) % n

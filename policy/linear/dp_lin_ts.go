@@ -461,12 +461,22 @@ func (p *LinTS) look() {
 	p.age++
 }
 
-// Choose plays the best action by one of the vectors, and counts it. The caller sees to that there are finite
-// numbers, K·d of them; of less than one action, and where no score is finite, nothing is counted.
-func (p *LinTS) Choose(actions []float64) Choice {
+// Sample is the best action by one of the vectors, chosen uniformly: what Draw has the probabilities of.
+func (p *LinTS) Sample(actions []float64) int {
+	best, _ := p.sample(actions)
+	return best
+}
+
+func (p *LinTS) sample(actions []float64) (best int, top float64) {
 	p.look()
 	at := min(int(p.coins.Float64()*Draws), Draws-1) * p.dim
-	best, top := highest(p.pool[at:][:p.dim], actions)
+	return highest(p.pool[at:][:p.dim], actions)
+}
+
+// Choose plays what Sample says, and counts it. The caller sees to that there are finite numbers, K·d of them; of
+// less than one action, and where no score is finite, nothing is counted.
+func (p *LinTS) Choose(actions []float64) Choice {
+	best, top := p.sample(actions)
 	if math.Abs(top) <= math.MaxFloat64 {
 		p.Play(actions[best*p.dim:][:p.dim])
 	}
