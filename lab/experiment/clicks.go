@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/clicks"
 	"github.com/sotto-dp/sotto/internal/keyed"
@@ -220,6 +222,20 @@ func (k contextualKind) late(p *Resolved, c *Cell, coins *noise.Fast) (sim.LateP
 	return late, nil
 }
 
+// params are a policy's, of which those that follow live from a declaration follow from the map, where they
+// are not said: what vectors are divided by, that they have an intercept, and that who does not click
+// counts −1.
+func (c *Clicks) params(of *choice) catalog.Params {
+	out := maps.Clone(of.params)
+	for name, x := range (catalog.Params{"norm": c.world(1).Map.Norm(), "intercept": 1, "centre": -1}) {
+		_, said := of.said[name]
+		if _, has := out[name]; has && !said {
+			out[name] = x
+		}
+	}
+	return out
+}
+
 // gap is what is to be won of a round: the best choice's reward less that of a uniform one.
 func (c *Clicks) gap() float64 {
 	uniform, best := c.earns()
@@ -284,7 +300,7 @@ func (contextualKind) checkTold(c *CellInfo) error {
 
 func (contextualKind) tell(_ *Spec, c *Cell, to *CellInfo) {
 	if c.world.clicks != nil {
-		to.Gap = c.world.clicks.gap()
+		to.Gap, to.Params = c.world.clicks.gap(), c.world.clicks.params(&c.choice)
 	}
 }
 

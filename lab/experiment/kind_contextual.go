@@ -185,8 +185,12 @@ func (in *Instance) contextualSource(s *Spec) (src bandit.ContextualSource, fiel
 // policy builds the cell's policy afresh: it holds a run's state. Coins are for policies that
 // randomise their choices.
 func (contextualKind) policy(p *Resolved, c *Cell, coins *noise.Fast) (linear.Contextual, error) {
+	params := c.choice.params
+	if c.world.clicks != nil {
+		params = c.world.clicks.params(&c.choice)
+	}
 	return c.choice.entry.NewContextual(catalog.ContextualSetting{Dim: c.world.dim, Arms: c.world.arms,
-		Horizon: int(p.Spec.Horizon), Budget: c.budget, Coins: sim.NewCoins(coins), Rows: c.world.rows}, c.choice.params)
+		Horizon: int(p.Spec.Horizon), Budget: c.budget, Coins: sim.NewCoins(coins), Rows: c.world.rows}, params)
 }
 
 func (k contextualKind) begin(p *Resolved, c *Cell, _ int) error {

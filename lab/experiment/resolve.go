@@ -249,6 +249,7 @@ type choice struct {
 	label  string
 	entry  catalog.Entry
 	params catalog.Params // complete
+	said   catalog.Params // those of the file
 	// name and parameters: part of cell hashes and of the noise streams' keys
 	content string
 	budgets []privacy.Budget
@@ -316,7 +317,7 @@ func (p *Resolved) policies() ([]choice, error) {
 			return nil, s.src.Wrap(at, err)
 		}
 		entry = entry.With(params)
-		c := choice{label: q.Name, entry: entry, params: params, content: entry.Content(params)}
+		c := choice{label: q.Name, entry: entry, params: params, said: q.Params, content: entry.Content(params)}
 		for _, w := range entry.Warnings(params) {
 			p.warn("%s", w)
 		}

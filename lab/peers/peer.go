@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -74,7 +73,7 @@ func number(name, doc string, or float64) catalog.Param {
 // learners are the rules that rest on a ridge regression of clicks.
 func learners() []catalog.Entry {
 	ridge := number("lambda", "ridge parameter", 10)
-	alpha := number("alpha", "width, in clicks", 0.1)
+	alpha := number("alpha", "width, in clicks", 0.05)
 	return []catalog.Entry{
 		entry("linucb", "Li, Chu, Langford and Schapire 2010, Algorithm 1, of one model", []catalog.Param{ridge, alpha},
 			func(s catalog.ContextualSetting, p catalog.Params) chooser {
@@ -87,7 +86,7 @@ func learners() []catalog.Entry {
 				return ruled{r, func(actions []float64) int { return r.best(r.draw(p["alpha"]), actions) }}
 			}),
 		entry("squarecb", "Foster and Rakhlin 2020, Algorithm 1, with γ = scale·√t",
-			[]catalog.Param{ridge, number("scale", "of γ", 30)},
+			[]catalog.Param{ridge, number("scale", "of γ", 100)},
 			func(s catalog.ContextualSetting, p catalog.Params) chooser {
 				r := newRidge(s, p["lambda"], 1)
 				return ruled{r, func(actions []float64) int {
@@ -124,7 +123,7 @@ type ruled struct {
 
 func (r ruled) pick(actions []float64) (int, func(bool)) {
 	a := r.rule(actions)
-	x := mat.NewVecDense(r.dim, slices.Clone(actions[a*r.dim:][:r.dim]))
+	x := components(actions[a*r.dim:][:r.dim])
 	return a, func(click bool) { r.learn(x, click) }
 }
 
@@ -144,6 +143,7 @@ type regression struct {
 	n    int           // how many
 	chol mat.Cholesky  // of v, at the last fit
 	mean *mat.VecDense // v⁻¹b, at the last fit
+	wide *mat.SymDense // v⁻¹, at the last fit, if that was asked for
 }
 
 func newRidge(s catalog.ContextualSetting, lambda float64, models int) *ridge {
@@ -159,16 +159,35 @@ func newRidge(s catalog.ContextualSetting, lambda float64, models int) *ridge {
 	return r
 }
 
-func (r *ridge) learn(x *mat.VecDense, click bool) {
+// A component of a vector that is not 0: of a map's vectors most are.
+type component struct {
+	at int
+	x  float64
+}
+
+func components(x []float64) (out []component) {
+	for j, y := range x {
+		if y != 0 {
+			out = append(out, component{j, y})
+		}
+	}
+	return out
+}
+
+func (r *ridge) learn(x []component, click bool) {
 	for i := range r.models {
 		m, weight := &r.models[i], 1.0
 		if len(r.models) > 1 {
 			weight = 2 * math.Floor(2*r.coins.Float64())
 		}
 		if weight > 0 {
-			m.v.SymRankOne(m.v, weight, x)
-			if click {
-				m.b.AddScaledVec(m.b, weight, x)
+			for i, p := range x {
+				for _, q := range x[:i+1] {
+					m.v.SetSym(p.at, q.at, m.v.At(p.at, q.at)+weight*p.x*q.x)
+				}
+				if click {
+					m.b.SetVec(p.at, m.b.AtVec(p.at)+weight*p.x)
+				}
 			}
 		}
 		if m.n++; m.n%refitEvery == 0 {
@@ -181,12 +200,14 @@ func (r *ridge) learn(x *mat.VecDense, click bool) {
 func (m *regression) fit() {
 	if m.chol.Factorize(m.v) {
 		_ = m.chol.SolveVecTo(m.mean, m.b) // the error is of a bad condition, and there is an answer
+		m.wide = nil
 	}
 }
 
 func (r *ridge) score(theta *mat.VecDense, actions []float64, a int) (sum float64) {
+	mean := theta.RawVector().Data
 	for j, x := range actions[a*r.dim:][:r.dim] {
-		sum += x * theta.AtVec(j)
+		sum += x * mean[j]
 	}
 	return sum
 }
@@ -198,11 +219,18 @@ func (r *ridge) best(theta *mat.VecDense, actions []float64) int {
 // optimist plays the largest ⟨mean, x⟩ + α‖x‖ in V⁻¹.
 func (r *ridge) optimist(actions []float64, alpha float64) int {
 	m := &r.models[0]
-	y := mat.NewVecDense(r.dim, nil)
+	if m.wide == nil {
+		m.wide = mat.NewSymDense(r.dim, nil)
+		_ = m.chol.InverseTo(m.wide)
+	}
 	return most(len(actions)/r.dim, func(a int) float64 {
-		x := mat.NewVecDense(r.dim, actions[a*r.dim:][:r.dim])
-		_ = m.chol.SolveVecTo(y, x)
-		return r.score(m.mean, actions, a) + alpha*math.Sqrt(mat.Dot(x, y))
+		x, square := components(actions[a*r.dim:][:r.dim]), 0.0
+		for _, p := range x {
+			for _, q := range x {
+				square += p.x * q.x * m.wide.At(p.at, q.at)
+			}
+		}
+		return r.score(m.mean, actions, a) + alpha*math.Sqrt(square)
 	})
 }
 
@@ -213,8 +241,7 @@ func (r *ridge) draw(alpha float64) *mat.VecDense {
 	for j := range r.dim {
 		z.SetVec(j, r.coins.Normal())
 	}
-	u := m.chol.RawU().(*mat.TriDense)
-	_ = z.SolveVec(u, z)
+	_ = z.SolveVec(m.chol.RawU(), z)
 	z.AddScaledVec(m.mean, alpha, z)
 	return z
 }
