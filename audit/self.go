@@ -449,7 +449,7 @@ func selfHorizon(name string, p catalog.Params) (horizon, cost int) {
 func selfPolicies(entries []catalog.Entry) ([]selfItem, error) {
 	var all []selfItem
 	for _, e := range entries {
-		if !e.Private {
+		if !e.Private || e.Name == catalog.AutoPolicy { // what it picks has rows of its own
 			continue
 		}
 		variants := []catalog.Params{{}}

@@ -22,7 +22,9 @@ func Policies() []Entry { return slices.Clone(ofArms()) }
 
 // ofArms are built once: a file's policies are looked up one by one.
 var ofArms = sync.OnceValue(func() []Entry {
-	all := policies()
+	known := policies()
+	end := slices.IndexFunc(known, func(e Entry) bool { return !e.Private })
+	all := slices.Insert(slices.Clone(known), end, auto(known))
 	for i := range all {
 		all[i].Bandit = BanditArms
 		if !all[i].Anytime {

@@ -87,7 +87,9 @@ func (w *runner) enter(q *Question) error {
 	named := q.Policies
 	if len(named) == 0 {
 		for _, e := range q.Catalog.For(catalog.BanditArms) {
-			if e.Private {
+			if e.Name == catalog.AutoPolicy {
+				w.left = append(w.left, w.auto(q))
+			} else if e.Private {
 				named = append(named, Candidate{Policy: e.Name})
 			}
 		}
@@ -128,6 +130,15 @@ func (w *runner) enter(q *Question) error {
 	}
 	w.entrants, w.ranked = append(ranked, references...), len(ranked)
 	return nil
+}
+
+// auto says what the policy that picks one is here: that one is ranked itself.
+func (w *runner) auto(q *Question) Left {
+	pick, err := catalog.Auto(catalog.Plan{Arms: len(w.Fixed.Arms), Budget: q.Budget, Horizon: q.Horizon})
+	if err != nil {
+		return Left{Policy: catalog.AutoPolicy, Why: err.Error()}
+	}
+	return Left{Policy: catalog.AutoPolicy, Why: "here it is another one: " + pick.Why}
 }
 
 func newEntrant(known catalog.Catalog, c Candidate, b privacy.Budget) (entrant, error) {
