@@ -149,7 +149,8 @@ type liveJSON struct {
 	Kind        string `json:"kind"` // live
 	Arms        int    `json:"arms"`
 	Policy      string `json:"policy"`
-	Guarantee   string `json:"guarantee"` // in words
+	Picked      string `json:"picked,omitempty"` // why auto has picked it
+	Guarantee   string `json:"guarantee"`        // in words
 	Unit        string `json:"unit"`
 	Budget      string `json:"budget"` // of a unit
 	Assignments int    `json:"assignments"`
@@ -199,7 +200,7 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 	if err := x.Check(); err != nil {
 		return err
 	}
-	out := liveJSON{Experiment: x.Name, Kind: "live", Arms: len(x.Arms), Policy: x.Policy.Policy,
+	out := liveJSON{Experiment: x.Name, Kind: "live", Arms: len(x.Arms), Policy: x.Policy.Policy, Picked: x.Picked,
 		Unit: x.Unit.Of, Budget: fmt.Sprint(x.Budget), Assignments: x.Assignments()}
 	each, err := x.EachAssignment()
 	if err != nil {
@@ -232,8 +233,12 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 	if out.Take = take.String(); c.JSON {
 		return printJSON(s, out)
 	}
-	_, err = fmt.Fprintf(s.out, "%s: a live experiment of %d arms\n  guarantee: %s\n  price: %s, %s of %s "+
-		"to a %s\n  queue: %s\n", x.Name, len(x.Arms), out.Guarantee, out.Budget,
+	picked := ""
+	if x.Picked != "" {
+		picked = "  policy: " + x.Picked + "\n"
+	}
+	_, err = fmt.Fprintf(s.out, "%s: a live experiment of %d arms\n%s  guarantee: %s\n  price: %s, %s of %s "+
+		"to a %s\n  queue: %s\n", x.Name, len(x.Arms), picked, out.Guarantee, out.Budget,
 		words.Several(out.Assignments, "assignment"), out.Each, out.Unit, queue)
 	if err == nil && proposed {
 		_, err = fmt.Fprintf(s.out, "  first batch: %d decisions of an arm come while one waits "+

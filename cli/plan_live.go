@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,7 +162,7 @@ func span(d time.Duration) string {
 
 func printForecast(out io.Writer, q plan.Request, f *plan.Forecast) error {
 	rows := append(append([]plan.Row{}, f.Rows...), f.Plain)
-	fmt.Fprintf(out, "%s: %s, %s\n", q.Live.Name, f.Policy, f.Arms)
+	fmt.Fprintf(out, "%s: %s, %s\n", q.Live.Name, cmp.Or(q.Live.Picked, f.Policy), f.Arms)
 	fmt.Fprintf(out, "%s decisions a day for %s: %d, of which %d in a window of %s; %s a row\n\n",
 		words.Short(q.Traffic), span(f.Period), f.Rounds, f.Window, span(q.Live.Window),
 		words.Several(f.Runs, "run"))

@@ -67,6 +67,9 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 		if err != nil {
 			return err
 		}
+		if x.Picked != "" { // another version may pick another one: what was picked stays
+			x.Policy = is.Experiment.Policy
+		}
 		keys, err := differs(&is.Experiment, x)
 		if err != nil {
 			return err

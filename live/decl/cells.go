@@ -26,6 +26,14 @@ const OtherCell = "other"
 // maxCells bounds the cells of an experiment, with that of all else.
 const maxCells = 50
 
+// lasts is how long the experiment lasts, monthly where no start and end are declared.
+func (l *Experiment) lasts() time.Duration {
+	if l.Start.IsZero() || l.End.IsZero() {
+		return monthly
+	}
+	return l.End.Sub(l.Start)
+}
+
 // monthly is for how long traffic is to fill cells where no end is declared.
 const monthly = 30 * 24 * time.Hour
 
@@ -189,10 +197,7 @@ func (l *Experiment) checkCells() error {
 	if err != nil || l.Traffic == 0 {
 		return err
 	}
-	lasts := monthly
-	if !l.End.IsZero() && !l.Start.IsZero() {
-		lasts = l.End.Sub(l.Start)
-	}
+	lasts := l.lasts()
 	n := l.Traffic * lasts.Hours() / 24
 	if l.Horizon > 0 {
 		n = min(n, float64(l.Horizon))

@@ -62,8 +62,10 @@ type Experiment struct {
 	// Contextual is nil where there are arms. Otherwise each decision brings its actions, and the
 	// policy is one for sets of actions that change.
 	Contextual *Contextual
-	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set.
+	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set. Of a policy for
+	// arms that names none, or catalog.AutoPolicy, Pick makes one, and Picked says why.
 	Policy Policy
+	Picked string  // not stored
 	Risk   float64 // δ, the probability of a wrong answer that is allowed; 0: a policy for regret
 	// Horizon is how many decisions there will be, for policies that must know; else 0.
 	Horizon keyed.Count
@@ -252,6 +254,9 @@ func (r Reader) Parse(file string, data []byte) (*Experiment, error) {
 	if l.Contextual != nil && !l.Contextual.Joint() {
 		l.Policy.Policy = cmp.Or(l.Policy.Policy, ContextualPolicy)
 	}
+	if err := l.Pick(); err != nil {
+		return nil, err
+	}
 	return l, nil
 }
 
@@ -284,8 +289,7 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 			},
 			Schema: armSchema}, keyed.Object{"minItems": 2, "maxItems": maxArms}),
 			func(l *Experiment) *[]Arm { return &l.Arms }, "what decisions give").Must(),
-		keyed.Always("policy", policyForm(known, bandit), func(l *Experiment) *Policy { return &l.Policy },
-			"who decides").Must(),
+		policyKey(known, bandit),
 		keyed.Of("risk", keyed.Share(), func(l *Experiment) *float64 { return &l.Risk },
 			"δ, the probability of a wrong answer that is allowed: the policy looks for the best "+
 				"arm and stops"),
@@ -380,6 +384,16 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keys = slices.Insert(keys, 2, contextualKey())
 	}
 	return keys
+}
+
+// policyKey is the key of who decides. Of arms it may be left out: then Pick picks.
+func policyKey(known catalog.Catalog, bandit string) keyed.Key[Experiment] {
+	key := keyed.Always("policy", policyForm(known, bandit), func(l *Experiment) *Policy { return &l.Policy }, "who decides")
+	if bandit != catalog.BanditArms {
+		return key.Must()
+	}
+	key.Doc += "; if it is not given, auto, which picks one by what is declared"
+	return key
 }
 
 // policyForm is the form of a policy for one kind of bandit.

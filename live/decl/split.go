@@ -35,7 +35,8 @@ func splitKeys() []keyed.Key[Experiment] {
 			"of policy split: the smallest difference between arms that matters, in the units of the reward, "+
 				"which its batches are planned for"),
 		keyed.Of("rate", keyed.Positive(keyed.Object{}), func(l *Experiment) *float64 { return &l.Rate },
-			"of policy split: about what a reward is on average, a guess that its batches are planned from"),
+			"of policies split and auto: about what a reward is on average, a guess that batches are planned from, "+
+				"or a policy is picked by"),
 	}
 }
 
@@ -72,7 +73,7 @@ func shares() keyed.Form[map[string]float64] {
 
 // checkSplit says what is wrong with shares, effect and rate.
 func (l *Experiment) checkSplit() error {
-	split := l.Split()
+	split, auto := l.Split(), l.Policy.Policy == catalog.AutoPolicy
 	lo, hi := l.Range()
 	for _, key := range []struct {
 		name    string
@@ -87,12 +88,12 @@ func (l *Experiment) checkSplit() error {
 	} {
 		_, param := l.Policy.Params[key.name]
 		switch {
-		case key.is != 0 && !split:
+		case key.is != 0 && !split && !(key.name == "rate" && auto):
 			return l.fail(key.name, "is given, and the policy is %s: it is for policy %s", l.Policy.Policy,
 				SplitPolicy)
 		case key.is != 0 && !key.ok:
 			return l.fail(key.name, "is %v, must be %s", key.is, key.allowed)
-		case param && split:
+		case param && (split || auto):
 			return l.fail("policy."+key.name, "is given, must be a key of the experiment, beside policy, in the "+
 				"units of the reward")
 		}

@@ -616,7 +616,7 @@ func (e *Engine) Sync(ctx context.Context) error {
 // Create adds an experiment, as a draft. An error in its declaration is a decl.Error.
 func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 	decl.Catalog = e.cfg.Catalog
-	if err := decl.Check(); err != nil {
+	if err := cmp.Or(decl.Pick(), decl.Check()); err != nil {
 		return err
 	}
 	decl.ReportAfter = decl.ReportDelay() // no change of the window changes it

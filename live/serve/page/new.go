@@ -353,6 +353,9 @@ func promiseOf(x *decl.Experiment) (*Promise, error) {
 	if out.Queue, err = x.Queue(); err != nil {
 		return nil, err
 	}
+	if x.Picked != "" {
+		out.Queue = x.Picked + "; " + out.Queue
+	}
 	if pure, ok := x.Total().(privacy.Pure); ok && pure.Epsilon < 0.01 {
 		out.Extreme = fmt.Sprintf("At ε = %v noise covers what there is to be learned for long: "+
 			"sotto plan live says how long", pure.Epsilon)
