@@ -38,12 +38,12 @@ func TestGenerate(t *testing.T) {
 		actions := rapid.IntRange(4, 20).Draw(rt, "actions")
 		s := noise.Key{Seed: rapid.Uint64().Draw(rt, "seed"), Role: noise.RoleInstance}.Fast(1)
 		c := clicks.World{Map: m, Actions: actions, Mean: mean, Gap: gap, Logistic: rapid.Bool().Draw(rt, "logistic"),
-			Every: 7, Turns: rapid.IntRange(0, 1).Draw(rt, "turns")}
+			Visitors: 64, Every: 7, Turns: rapid.IntRange(0, 1).Draw(rt, "turns")}
 		w, err := c.Generate(&s[0])
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if d := m.Dim(); w.Dim != d || len(w.Of) != 256 || len(w.Later) != c.Turns || w.Every != 7 {
+		if d := m.Dim(); w.Dim != d || len(w.Of) != 64 || len(w.Later) != c.Turns || w.Every != 7 {
 			rt.Fatalf("d = %d, of %d, %d visitors, %d turns, every %d", w.Dim, d, len(w.Of), len(w.Later), w.Every)
 		}
 		for _, means := range append([][][]float64{w.Means}, w.Later...) {

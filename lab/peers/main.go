@@ -7,13 +7,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/lab/experiment"
@@ -34,6 +37,7 @@ func run(ctx context.Context, args []string, out, told io.Writer) error {
 	horizon := f.String("horizon", "", "instead of the file's")
 	checkpoints := f.String("checkpoints", "", "instead of the file's")
 	dir := f.String("out", "", "directory of results, which is gone on with if it is there")
+	only := f.String("only", "", "play the policies alone whose name begins with this")
 	workers := f.Int("workers", 0, "0: one a processor")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -58,6 +62,9 @@ func run(ctx context.Context, args []string, out, told io.Writer) error {
 		}
 	}
 	spec.Policies = append(spec.Policies, settings(*program != "")...)
+	spec.Policies = slices.DeleteFunc(spec.Policies, func(p experiment.Policy) bool {
+		return !strings.HasPrefix(cmp.Or(p.Name, p.Policy), *only)
+	})
 	r, err := experiment.Run(ctx, spec, experiment.Options{Out: *dir, Workers: *workers, Resume: true,
 		Progress: func(s experiment.Step) { fmt.Fprintf(told, "%s  %d of %d\n", s.Cell, s.Done, s.Total) }})
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -82,7 +83,8 @@ func TestVowpal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(out.String(), "\n"); n != 1+12 || !strings.Contains(out.String(), "words,vw --bag 5,none,1,40,") {
+	if n := strings.Count(out.String(), "\n"); n != 1+12 ||
+		!strings.Contains(out.String(), "words,vw --bag 5,none,1,40,") {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 	text, err := os.ReadFile(said)
@@ -245,10 +247,10 @@ func TestTable(t *testing.T) {
 // table is a line for each policy and budget, with what it won in each world until 2k, 5k, 10k and 100k.
 func table(rows [][]string) string {
 	var players, worlds []string
-	cells := map[string]string{}
+	cells, at := map[string]string{}, []string{"1995", "5012", "10000", "100000"}
 	for _, r := range rows {
-		world, t := r[0], map[string]string{"1995": "2k", "5012": "5k", "10000": "10k", "100000": "100k"}[r[4]]
-		if t == "" {
+		world := r[0]
+		if !slices.Contains(at, r[4]) {
 			continue
 		}
 		player := fmt.Sprintf("`%s`", r[1])
@@ -261,11 +263,7 @@ func table(rows [][]string) string {
 		if !slices.Contains(worlds, world) {
 			worlds = append(worlds, world)
 		}
-		key := player + world
-		if cells[key] != "" {
-			cells[key] += " · "
-		}
-		cells[key] += fmt.Sprintf("%s ± %s", round(r[5]), round(r[6]))
+		cells[player+world+r[4]] = fmt.Sprintf("%s ± %s", round(r[5]), round(r[6]))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "| until 2k · 5k · 10k · 100k | %s |\n|---|%s\n", strings.Join(worlds, " | "),
@@ -273,7 +271,11 @@ func table(rows [][]string) string {
 	for _, p := range players {
 		line := []string{p}
 		for _, w := range worlds {
-			line = append(line, cells[p+w])
+			var won []string
+			for _, t := range at {
+				won = append(won, cmp.Or(cells[p+w+t], "–"))
+			}
+			line = append(line, strings.Join(won, " · "))
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(line, " | "))
 	}
@@ -285,5 +287,5 @@ func round(number string) string {
 	if _, err := fmt.Sscan(number, &x); err != nil {
 		return number
 	}
-	return fmt.Sprintf("%.0f", math.Round(x)+0)
+	return strings.Replace(fmt.Sprintf("%.0f", math.Round(x)+0), "-", "−", 1)
 }

@@ -27,11 +27,12 @@ func vowpal(program string) catalog.Entry {
 	})
 }
 
+// flags are the program's: a click costs −1, and what is none 0.
 func flags(explore string, scale float64) []string {
 	x := strconv.FormatFloat(scale, 'g', -1, 64)
 	return append([]string{"--cb_explore_adf", "-q", "sa", "--quiet", "-p", "/dev/stdout"}, map[string][]string{
 		"squarecb": {"--squarecb", "--gamma_scale", x}, "epsilon": {"--epsilon", x},
-		"regcb": {"--regcb", "--mellowness", x}, "bag": {"--bag", x}}[explore]...)
+		"regcb": {"--regcb", "--mellowness", x, "--cb_min_cost", "-1", "--cb_max_cost", "0"}, "bag": {"--bag", x}}[explore]...)
 }
 
 // A wabbit is one process. It starts with the first decision and ends with the last.
