@@ -440,7 +440,7 @@ func policies() []Entry {
 			Params: []Param{
 				{Name: "spread", Doc: "α, what multiplies the deviation of draws: small ones explore less, and " +
 					"their regret has heavier tails", Default: math.NaN(),
-					DefaultDoc: "(2/K)^min(1/4, 3/log t)", Lo: 0, Hi: 100, HiIn: true,
+					DefaultDoc: "(2/K)^min(1/4, 20/log² t)", Lo: 0, Hi: 100, HiIn: true,
 					Proof: always("proof: policy.DPTS")},
 				{Name: "floor", Doc: "f: each arm that is not ruled out has this share of an even one at least",
 					Default: 0.002, Lo: 0, LoIn: true, Hi: 0.05, HiIn: true,

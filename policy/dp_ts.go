@@ -39,7 +39,7 @@ import (
 // arm then has p_a plays a round in expectation as if θ were drawn in each, and a person's decision is
 // open to no more chance than that of who comes when. Live, a batch that waits goes on in its shares.
 //
-// α is (2/K)^κ, κ = min(1/4, 3/log t). It follows from the number of arms and of rounds alone. A small
+// α is (2/K)^κ, κ = min(1/4, 20/log² t). It follows from the number of arms and of rounds alone. A small
 // α explores little, which pays where an arm that was lost has others near it; it has heavier tails, and
 // less so the later they are cured (B below).
 //
@@ -239,7 +239,7 @@ func (p *DPTS) draw(t float64) {
 	}
 	alpha := p.spread
 	if alpha == 0 {
-		alpha = math.Pow(2/float64(len(p.arms)), min(0.25, 3/math.Log(t)))
+		alpha = math.Pow(2/float64(len(p.arms)), min(0.25, 20/float64(math.Log(t)*math.Log(t))))
 	}
 	p.field.reset(base / 10)
 	for a := range p.arms {
