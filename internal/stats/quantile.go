@@ -28,6 +28,19 @@ func Quantile(sorted []float64, p float64) float64 {
 	return min(max(q, lo), hi) // rounding must not leave the bracket
 }
 
+// Beyond returns the mean of the largest 1 − p of a sample that is already sorted in increasing order,
+// its conditional value at risk of order p in (0,1): v + mean of (x − v)₊/(1−p), v its p-quantile
+// (Rockafellar and Uryasev, Journal of Risk 2, 2000).
+func Beyond(sorted []float64, p float64) float64 {
+	v, over := Quantile(sorted, p), 0.0
+	for _, x := range sorted {
+		if x > v { // and not for ∞ − ∞
+			over += x - v
+		}
+	}
+	return v + over/float64(len(sorted))/(1-p)
+}
+
 // Quantiles returns the quantiles of x, which need not be sorted, at each order of p; see Quantile.
 // If x holds a NaN, all are NaN.
 func Quantiles(x []float64, p ...float64) []float64 {

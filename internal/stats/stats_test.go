@@ -485,3 +485,22 @@ func TestEdgesOfLevelsAndSamples(t *testing.T) {
 		t.Errorf("quantile of nothing: %v", q)
 	}
 }
+
+// By hand: of 0 to 19 the 0.9-quantile is 17.1, and beyond it are 0.9 and 1.9: 17.1 + 2.8/20/0.1 = 18.5.
+func TestBeyond(t *testing.T) {
+	x := make([]float64, 20)
+	for i := range x {
+		x[i] = float64(i)
+	}
+	if got := stats.Beyond(x, 0.9); math.Abs(got-18.5) > 1e-12 {
+		t.Errorf("got %v, want 18.5", got)
+	}
+	for _, v := range []struct {
+		x    []float64
+		want float64
+	}{{[]float64{3}, 3}, {[]float64{1, math.Inf(1)}, math.Inf(1)}, {[]float64{math.Inf(1), math.Inf(1)}, math.Inf(1)}} {
+		if got := stats.Beyond(v.x, 0.95); got != v.want {
+			t.Errorf("beyond %v is %v, want %v", v.x, got, v.want)
+		}
+	}
+}

@@ -95,7 +95,7 @@ func (c *CellResult) price(ctx context.Context, dir string, m *Manifest, twin *C
 			}
 			ratio, se := ratioOfMeans(difference, base)
 			nan := math.NaN()
-			c.Price.append(ratio, se, nan, nan, nan, nan)
+			c.Price.append(ratio, se, nan, nan, nan, nan, nan)
 			if from+i == points-1 {
 				c.FinalDifference = append([]float64(nil), difference...)
 			}

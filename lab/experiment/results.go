@@ -96,9 +96,10 @@ func (c *CellResult) metric(name string) (*Curve, *[]float64) {
 }
 
 // A Curve has one entry a checkpoint: the mean over runs, its standard error, the standard
-// deviation and quantiles over runs. SE and SD are NaN if there is one run.
+// deviation and quantiles over runs, and the mean of the largest 5 % of them: of regret, what bad runs
+// lose. SE and SD are NaN if there is one run.
 type Curve struct {
-	Mean, SE, SD, Q05, Q50, Q95 []float64
+	Mean, SE, SD, Q05, Q50, Q95, CVaR95 []float64
 }
 
 // The metrics, as summary.csv names them.
@@ -297,12 +298,14 @@ func summariseIn(ctx context.Context, dir string, m *Manifest, cell *CellInfo, r
 func (c *Curve) add(x []float64) {
 	mean, sd, se := stats.Mean(x)
 	slices.Sort(x)
-	c.append(mean, se, sd, stats.Quantile(x, 0.05), stats.Quantile(x, 0.5), stats.Quantile(x, 0.95))
+	c.append(mean, se, sd, stats.Quantile(x, 0.05), stats.Quantile(x, 0.5), stats.Quantile(x, 0.95),
+		stats.Beyond(x, 0.95))
 }
 
-func (c *Curve) append(mean, se, sd, q05, q50, q95 float64) {
+func (c *Curve) append(mean, se, sd, q05, q50, q95, cvar95 float64) {
 	c.Mean, c.SE, c.SD = append(c.Mean, mean), append(c.SE, se), append(c.SD, sd)
 	c.Q05, c.Q50, c.Q95 = append(c.Q05, q05), append(c.Q50, q50), append(c.Q95, q95)
+	c.CVaR95 = append(c.CVaR95, cvar95)
 }
 
 // summaryHeader is summary.csv's first line; where rewards come late a column says how late.
@@ -311,7 +314,7 @@ func summaryHeader(delayed bool) []string {
 	if delayed {
 		out = append(out, "delay")
 	}
-	return append(out, "metric", "t", "runs", "mean", "se", "sd", "q05", "q50", "q95")
+	return append(out, "metric", "t", "runs", "mean", "se", "sd", "q05", "q50", "q95", "cvar95")
 }
 
 // writeSummary writes summary.csv: a line a cell, metric and checkpoint. What is not defined, such
@@ -347,7 +350,7 @@ func (r *Results) writeSummary(w io.Writer) error {
 			}
 			for k, t := range m.Checkpoints {
 				row = append(append(row[:0], cell...), name, strconv.Itoa(t), strconv.Itoa(runs))
-				for _, x := range []float64{v.Mean[k], v.SE[k], v.SD[k], v.Q05[k], v.Q50[k], v.Q95[k]} {
+				for _, x := range [...]float64{v.Mean[k], v.SE[k], v.SD[k], v.Q05[k], v.Q50[k], v.Q95[k], v.CVaR95[k]} {
 					row = append(row, text(x))
 				}
 				if err := out.Write(row); err != nil {

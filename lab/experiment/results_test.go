@@ -48,7 +48,7 @@ func summary(t *testing.T, dir string) [][]string {
 		t.Fatal(err)
 	}
 	if got := strings.Join(lines[0], ","); got != "experiment,instance,policy,budget,"+
-		"epsilon,rho,delta,alpha,metric,t,runs,mean,se,sd,q05,q50,q95" {
+		"epsilon,rho,delta,alpha,metric,t,runs,mean,se,sd,q05,q50,q95,cvar95" {
 		t.Fatalf("header %s", got)
 	}
 	columns := slices.Clone(lines[0][4:8])
