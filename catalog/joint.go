@@ -75,14 +75,16 @@ func privateContexts() []Entry {
 					Doc: "by how much the rounds grow from one segment's end to the next, until segments are leaves"},
 				{Name: "leaf", Integer: true, Proof: always(segments), Default: 1000, Lo: 1, LoIn: true, Hi: 1 << 30, HiIn: true,
 					Doc: "the most rounds of a segment, and those of a leaf of the fallback's tree"},
-				{Name: "diversity", Proof: always(segments), Default: 0.25, Lo: 0, LoIn: true, Hi: 1, HiIn: true, Doc: "share of an even " +
-					"one that each direction must be proved not to lack, or lin-ucb takes over; 0 for never"},
+				{Name: "diversity", Proof: always(segments), Lo: 0, LoIn: true, Hi: 1, HiIn: true, Doc: "lin-ucb takes over " +
+					"where it is proved that a direction has less than half this share of an even one; 0 for never"},
+				{Name: "greed", Lo: 0, LoIn: true, Hi: 1, HiIn: true, Proof: only(segments, 0),
+					Doc: "share of the confidence radius that the fallback leaves out"},
 				risk("the certificate, the test and the fallback", segments),
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
 				q, err := linear.NewJDPGreedy(s.Dim, s.Horizon, s.Budget, linear.JDPGreedyOptions{Risk: p["risk"],
 					First: int(p["first"]), Growth: p["growth"], Leaf: int(p["leaf"]), Diversity: p["diversity"],
-					Step: s.Step})
+					Greed: p["greed"], Step: s.Step})
 				if err != nil {
 					return nil, err // no typed nil
 				}

@@ -117,6 +117,7 @@ type JDPGreedyOptions struct {
 	// Diversity, from 0 to 1, is d·κ₀: what is played is held to be diverse where each direction has
 	// this share of an even one. 0 is no test and no fallback.
 	Diversity float64
+	Greed     float64 // of the fallback, as LinUCBOptions has it
 	// Step is release.ExactStep on the curator of real records, 0 on one of simulated ones.
 	Step float64
 }
@@ -168,6 +169,8 @@ func (o JDPGreedyOptions) check(dim, horizon int) error {
 		return fmt.Errorf("leaf is %d, must be at least 1", o.Leaf)
 	case !(o.Diversity >= 0 && o.Diversity <= 1):
 		return fmt.Errorf("diversity is %v, must be from 0 to 1", o.Diversity)
+	case !(o.Greed >= 0 && o.Greed <= 1):
+		return fmt.Errorf("greed is %v, must be between 0 and 1", o.Greed)
 	case !(o.Step >= 0 && o.Step <= 1):
 		return fmt.Errorf("step is %v, must be between 0 and 1", o.Step)
 	}
@@ -176,7 +179,8 @@ func (o JDPGreedyOptions) check(dim, horizon int) error {
 
 // fallback is LinUCB for so many rounds, begun from all that was released.
 func (p *JDPGreedy) fallback(rounds int) (*LinUCB, error) {
-	o := LinUCBOptions{Risk: p.o.Risk, Lambda: 1, Noise: GramTree, Step: p.o.Step, Leaf: p.o.Leaf}
+	o := LinUCBOptions{Risk: p.o.Risk, Lambda: 1, Noise: GramTree, Step: p.o.Step, Leaf: p.o.Leaf,
+		Greed: p.o.Greed}
 	if p.o.Leaf == 1 {
 		o.Leaf = 0
 	}

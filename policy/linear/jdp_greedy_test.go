@@ -282,6 +282,7 @@ func TestJDPGreedyErrors(t *testing.T) {
 		"leaf is 0":       func(o *linear.JDPGreedyOptions) { o.Leaf = 0 },
 		"diversity is 2":  func(o *linear.JDPGreedyOptions) { o.Diversity = 2 },
 		"risk is 0":       func(o *linear.JDPGreedyOptions) { o.Risk = 0 },
+		"greed is 2":      func(o *linear.JDPGreedyOptions) { o.Greed = 2 },
 		"step is -1":      func(o *linear.JDPGreedyOptions) { o.Step = -1 },
 		"diversity is Na": func(o *linear.JDPGreedyOptions) { o.Diversity = math.NaN() },
 	} {
