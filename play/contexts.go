@@ -7,8 +7,10 @@ import (
 	"math"
 	"slices"
 
+	cells "github.com/sotto-dp/sotto/internal/rows"
 	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -73,9 +75,10 @@ type vectors struct {
 	*Live
 	play     ContextualPolicy
 	dim      int
-	width    int  // sums of a segment's vectors
-	joint    bool // vectors are private
-	kept     bool // the curator is one that is kept
+	width    int         // sums of a segment's vectors
+	joint    bool        // vectors are private
+	kept     bool        // the curator is one that is kept
+	rows     cells.Table // of a histogram, all vectors that there may be
 	features release.StepFeatureCurator
 	oldest   [1]policy.Play // of the one queue, to be released always
 	// what is not to count is added up here: how long others wait must not tell whose reward came
@@ -103,6 +106,11 @@ func (v *vectors) admit() (err error) {
 	}
 	switch m := v.policy.Mechanism().(type) {
 	case privacy.VectorGaussian:
+	case privacy.Histogram:
+		v.joint = true
+		if v.rows, err = cells.New(v.dim, linear.RowsOf(v.policy)); err != nil {
+			return fmt.Errorf("play: %w", err)
+		}
 	case privacy.GramGaussian:
 		v.joint = true
 		whole, ok := v.policy.(wholly)
@@ -125,7 +133,10 @@ func (v *vectors) admit() (err error) {
 			"outlives a release, and cannot be stored safely", v.policy, m.Kind())
 	}
 	if v.joint {
-		if v.width = (v.dim + 1) * (v.dim + 2) / 2; len(cfg.Rules) > 0 {
+		if v.width = (v.dim + 1) * (v.dim + 2) / 2; v.rows.Len() > 0 {
+			v.width = 2 * v.rows.Len()
+		}
+		if len(cfg.Rules) > 0 {
 			return fmt.Errorf("play: rules has %d, must have none where vectors are private: weights "+
 				"follow from them", len(cfg.Rules))
 		}
@@ -145,7 +156,7 @@ type wholly interface{ Whole(decisions int) error }
 
 // curated is what the curator is built of.
 func (v *vectors) curated() release.FeatureConfig {
-	return release.FeatureConfig{Dim: v.dim, Slots: 1, Mechanism: v.policy.Mechanism()}
+	return release.FeatureConfig{Dim: v.dim, Slots: 1, Mechanism: v.policy.Mechanism(), Rows: v.rows.Flat()}
 }
 
 // curate builds the curator of what is released next. A policy may change its mechanism as it learns a
@@ -250,11 +261,17 @@ func (v *vectors) tell(e Event) (ended bool) {
 var errPrivate = errors.New("play: the vector is none of the unit ball on the grid: its numbers must be " +
 	"multiples of 2^-20, and its norm at most 1")
 
+// errNoRow is the same of a vector that has no bins, which would be in no count.
+var errNoRow = errors.New("play: the vector is none of the rows that were declared")
+
 // check says what is wrong with a decision's vector and weights.
 func (v *vectors) check(e Event) error {
 	err := v.checkVector(e)
-	if err != nil && v.joint {
+	switch {
+	case err != nil && v.joint:
 		return errPrivate
+	case v.rows.Len() > 0 && v.rows.Find(e.Vector) < 0:
+		return errNoRow
 	}
 	return err
 }
@@ -452,7 +469,7 @@ func (v *vectors) checkRelease(p *past, in line, released privacy.ReleasedVector
 	switch of := v.policy.Mechanism(); {
 	case of.Continual():
 		n, slot = p.heads[0]-p.from, p.slot
-	case v.joint: // without the sum of squared rewards
+	case v.joint && v.rows.Len() == 0: // without the sum of squared rewards
 		width--
 	}
 	switch {

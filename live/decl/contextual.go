@@ -450,6 +450,10 @@ func (l *Experiment) NewContextual(coins policy.Coins) (play.ContextualPolicy, e
 	if err != nil {
 		return nil, err
 	}
+	if l.Policy.Policy == "" { // which is joint, see Reader.Parse
+		_, err := l.rows()
+		return nil, l.fail("policy", "is missing, must be jdp-greedy or lin-ucb: vectors are not few, by which %s would count (%w)", HistogramPolicy, err)
+	}
 	entry, err := l.Catalog.Find(catalog.BanditContextual, l.Policy.Policy)
 	if err != nil {
 		return nil, l.src.Wrap("policy", err)
@@ -479,8 +483,14 @@ func (l *Experiment) NewContextual(coins policy.Coins) (play.ContextualPolicy, e
 			return nil, err
 		}
 	}
-	p, err := entry.NewContextual(catalog.ContextualSetting{Dim: mapper.Dim(), Arms: l.Contextual.MaxActions(),
-		Horizon: int(l.Horizon), Budget: each, Coins: coins, Step: release.ExactStep}, params)
+	setting := catalog.ContextualSetting{Dim: mapper.Dim(), Arms: l.Contextual.MaxActions(),
+		Horizon: int(l.Horizon), Budget: each, Coins: coins, Step: release.ExactStep}
+	if l.Counted() {
+		if setting.Rows, err = l.rows(); err != nil {
+			return nil, err
+		}
+	}
+	p, err := entry.NewContextual(setting, params)
 	if err != nil {
 		return nil, l.src.Wrap("policy", err)
 	}

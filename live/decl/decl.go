@@ -8,7 +8,6 @@ package decl
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -251,8 +250,12 @@ func (r Reader) Parse(file string, data []byte) (*Experiment, error) {
 	if err := keyed.ReadKeys(d, body, "", keys(r.Catalog, bandit), l); err != nil {
 		return nil, err
 	}
-	if l.Contextual != nil && !l.Contextual.Joint() {
-		l.Policy.Policy = cmp.Or(l.Policy.Policy, ContextualPolicy)
+	switch {
+	case l.Contextual == nil || l.Policy.Policy != "":
+	case l.Contextual.Joint():
+		l.Policy.Policy = l.jointPolicy()
+	default:
+		l.Policy.Policy = ContextualPolicy
 	}
 	if err := l.Pick(); err != nil {
 		return nil, err
@@ -376,7 +379,8 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 				keys[i].Required = false
 			case "policy":
 				keys[i].Required = false
-				keys[i].Doc = "who decides; " + ContextualPolicy + " if it is not said and rewards are what is protected"
+				keys[i].Doc = "who decides; " + ContextualPolicy + " if it is not said and rewards are what is " +
+					"protected, " + HistogramPolicy + " if contexts are, of words that are listed"
 			case "sticky":
 				keys[i] = k.When(func(l *Experiment) bool { return l.Free })
 			}
@@ -617,7 +621,7 @@ func (l *Experiment) Check() error {
 			"underscore, the first a letter or digit", keyed.Clip(l.Name), keyed.MaxLabel)
 	case l.Contextual == nil && (len(l.Arms) < 2 || len(l.Arms) > maxArms):
 		return l.fail("arms", "has %d, must be from 2 to %d", len(l.Arms), maxArms)
-	case l.Policy.Policy == "":
+	case l.Policy.Policy == "" && l.Contextual == nil: // see NewContextual
 		return l.fail("policy", "is missing")
 	case l.Unit.Of == "":
 		return l.fail("unit.of", "is missing: say whose rewards are protected, such as person or visit")

@@ -1,9 +1,11 @@
 package decl
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
@@ -17,6 +19,37 @@ const (
 )
 
 var protections = []string{ProtectReward, ProtectJoint}
+
+// HistogramPolicy is who decides where contexts are protected, vectors are few, and no policy is named.
+const HistogramPolicy = "histogram-ts"
+
+// Counted says that contexts are protected by histograms of the vectors that were played, which are few.
+func (l *Experiment) Counted() bool {
+	return l.Contextual.Joint() && l.Policy.Policy == HistogramPolicy
+}
+
+// jointPolicy is who decides where contexts are protected and no policy is named: by counts, if the map makes few
+// vectors. Else none is, and the error of a missing policy says it.
+func (l *Experiment) jointPolicy() string {
+	if _, err := l.rows(); err != nil {
+		return ""
+	}
+	return HistogramPolicy
+}
+
+// rows are all vectors that the map makes.
+func (l *Experiment) rows() ([]float64, error) {
+	p, err := l.Mapper()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.Rows()
+	var wrong *feature.Error
+	if errors.As(err, &wrong) {
+		return nil, l.fail("contextual."+wrong.Field, "%s, for policy %s", wrong.Reason, HistogramPolicy)
+	}
+	return rows, err
+}
 
 // Joint says that contexts are protected as well as rewards.
 func (c *Contextual) Joint() bool { return c != nil && c.Protect == ProtectJoint }
@@ -53,9 +86,12 @@ func (l *Experiment) checkProtect() error {
 // kept, unless the file says otherwise, in leaves that it says.
 func (l *Experiment) jointParams(entry catalog.Entry, given catalog.Params) error {
 	const noise, leaf = "noise", "leaf"
+	if entry.Name == HistogramPolicy {
+		return nil // which has neither
+	}
 	if _, ok := entry.Param(leaf); !ok {
-		return l.fail("policy", "%s cannot protect contexts live, must be jdp-greedy or lin-ucb with "+
-			"contextual.protect: joint, or contextual.protect: %s", entry.Name, ProtectReward)
+		return l.fail("policy", "%s cannot protect contexts live, must be %s, jdp-greedy or lin-ucb with "+
+			"contextual.protect: joint, or contextual.protect: %s", entry.Name, HistogramPolicy, ProtectReward)
 	}
 	_, noisy := entry.Param(noise)
 	if _, said := l.Policy.Params[noise]; noisy && !said {
@@ -99,7 +135,15 @@ func (l *Experiment) jointEnough() (dim int, decisions float64) {
 // jointGuarantee is what is promised under joint privacy.
 func (l *Experiment) jointGuarantee(each privacy.Budget) string {
 	return fmt.Sprintf("what is decided for all others depends on a %s's context, features of actions and "+
-		"reward by released noisy matrices alone, at %v under joint differential privacy for each event; what is decided "+
+		"reward by released noisy %s alone, at %v under joint differential privacy for each event; what is decided "+
 		"for it is chosen by its own context and hides nothing from who sees it, nor is it hidden that and "+
-		"when it asked; whoever sends contexts to the service sees them", l.Unit.Of, shortly(each))
+		"when it asked; whoever sends contexts to the service sees them", l.Unit.Of, l.Contexts(), shortly(each))
+}
+
+// Contexts is what is released of contexts that are protected.
+func (l *Experiment) Contexts() string {
+	if l.Counted() {
+		return "counts"
+	}
+	return "matrices"
 }

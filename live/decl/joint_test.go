@@ -103,7 +103,7 @@ func TestProtectErrors(t *testing.T) {
 		{"protect: joint", "protect: joint\n  mode: apprentice", "contextual.mode", "must be learn"},
 		{"protect: joint", "protect: joint\n  rules:\n    - {name: a, play: first, clip: 20, budget: {rho: 0.05}}",
 			"contextual.rules", "must have none with contextual.protect: joint"},
-		{"policy: lin-ucb, leaf: 50, greed: 1", "policy: adac-oful", "policy", "must be jdp-greedy or lin-ucb"},
+		{"policy: lin-ucb, leaf: 50, greed: 1", "policy: adac-oful", "policy", "must be histogram-ts, jdp-greedy or lin-ucb"},
 		{"lin-ucb, leaf: 50, greed: 1", "jdp-greedy, leaf: 700", "policy.leaf", "must divide the horizon"},
 		{"lin-ucb, leaf: 50, greed: 1", "jdp-greedy, leaf: 10", "policy.leaf", "5000 releases"},
 		{"leaf: 50", "leaf: 50, noise: blt", "policy.noise", "must be tree"},

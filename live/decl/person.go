@@ -16,6 +16,9 @@ import (
 func (l *Experiment) PersonBudget(of string) (privacy.Budget, error) {
 	m := int(l.Unit.PerPerson)
 	switch {
+	case l.Counted():
+		return nil, l.fail("contextual.protect", "is %s: what a person loses by several decisions is not added up "+
+			"where contexts are protected", ProtectJoint)
 	case l.Contextual.Joint():
 		return nil, l.fail("contextual.protect", "is %s: noise that is kept from release to release does not "+
 			"add up in rho where experiments end by what they released", ProtectJoint)

@@ -136,7 +136,7 @@ func (p *contextualPlan) check() error {
 	if p.Live.Contextual == nil {
 		return fmt.Errorf("%w: experiment %s has arms", ErrPlan, p.Live.Name)
 	}
-	if p.Live.Contextual.Joint() {
+	if p.Live.Contextual.Joint() && !p.Live.Counted() {
 		return fmt.Errorf("%w: experiment %s protects contexts too (contextual.protect: %s), and a plan is of "+
 			"those that protect rewards: sotto validate says from how many decisions on noise is less than "+
 			"what was played", ErrPlan, p.Live.Name, decl.ProtectJoint)
@@ -504,8 +504,18 @@ func (p *contextualPlan) policy(b privacy.Budget, s candidate, dim int, coins *n
 	if l.Horizon == 0 {
 		horizon = 0
 	}
+	var rows []float64
+	if l.Counted() {
+		mapper, err := feature.New(s.fields)
+		if err != nil {
+			return nil, err
+		}
+		if rows, err = mapper.Rows(); err != nil {
+			return nil, err
+		}
+	}
 	pol, err := entry.NewContextual(catalog.ContextualSetting{Dim: dim, Arms: p.out.Actions,
-		Horizon: horizon, Budget: each, Coins: coins}, params)
+		Horizon: horizon, Budget: each, Coins: coins, Rows: rows}, params)
 	if err != nil {
 		return nil, l.Wrap("policy", err)
 	}

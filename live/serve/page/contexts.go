@@ -35,7 +35,7 @@ const (
 	rewardsAlone = "Rewards alone are protected: contexts, features, ids of actions and what was decided are " +
 		"used as they come, and may be seen."
 	contextsToo = "Contexts, features and rewards are protected, from all others: what they are given, and what " +
-		"is shown here, depends on a decision's by released noisy matrices alone. What she is given is chosen by " +
+		"is shown here, depends on a decision's by released noisy %s alone. What she is given is chosen by " +
 		"her own context."
 )
 
@@ -88,7 +88,7 @@ func contextsOf(info serve.Info) *Contexts {
 		Actions: x.Contextual.MaxActions(), Dim: of.Dim, Norm: of.Norm, Releases: of.Releases,
 		Rules: []Rule{}}
 	if out.Protects = rewardsAlone; x.Contextual.Joint() {
-		out.Protects = contextsToo
+		out.Protects = fmt.Sprintf(contextsToo, x.Contexts())
 	}
 	for i, r := range x.Contextual.Rules {
 		rule := Rule{Name: r.Name, Plays: playsOf(r), Clip: r.Clip, Budget: fmt.Sprint(r.Budget),
