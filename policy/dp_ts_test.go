@@ -81,7 +81,7 @@ const (
 
 // drawnReference holds the batches of a policy against the definition in DPTS' comment, reward by reward,
 // by sums over a fine grid and by searches of its own. It returns what is wrong first.
-func drawnReference(p *DPTS, tab table, sigma, alpha, floor float64, first, horizon int, tail privacy.Tail,
+func drawnReference(p *DPTS, tab table, alpha, floor float64, first, horizon int, tail privacy.Tail,
 	how drawnFlaw) error {
 	type sum struct{ n, s, v float64 }
 	k := len(tab.reward)
@@ -89,9 +89,6 @@ func drawnReference(p *DPTS, tab table, sigma, alpha, floor float64, first, hori
 	drawn, owed, level := make([]int, k), make([]float64, k), 0.0
 	bounds, looked := make([][2]float64, k), make([]int, k)
 	released, ledger, slot := privacy.Released{}, privacy.NewLedger(), 0
-	if how == halves {
-		sigma /= 2
-	}
 	for a := range end {
 		end[a] = first
 	}
@@ -307,7 +304,7 @@ func TestDPTSAgainstReference(t *testing.T) {
 			check(t, p.SetSpread(alpha))
 			check(t, p.SetFloor(floor))
 			return p, tab, func(how drawnFlaw) error {
-				return drawnReference(p, tab, scale, alpha, floor, first, horizon, tail, how)
+				return drawnReference(p, tab, alpha, floor, first, horizon, tail, how)
 			}
 		}
 		for _, how := range []drawnFlaw{drawnFaithful, plugsIn, pools, loses, halves} {
