@@ -48,8 +48,8 @@ const (
 // plays of each of them, two arms that are τ apart have a difference of the order of its deviation. Up to
 // 8500 √K N rounds it is Thompson's chances (dp-ts), which find good arms earlier than an index does. They go
 // on trying what an index has given up, so that beyond it is one: zcdp-imed for normal noise, dp-imed for
-// Laplace noise, dp-imed-j where several of these are in a sum. If nobody knows the horizon T, it is taken for
-// 10⁵.
+// Laplace noise, dp-imed-j where several of these are in a sum. Draws are normal, and Laplace noise has heavier
+// tails: of it a third of σ counts in N. If nobody knows the horizon T, it is taken for 10⁵.
 //
 // dp-ts has first batches of min(12, √(T/K)/8) σ/√(r(1−r)) plays, 10 at least: fewer where rewards vary much
 // beside the noise, and where there are few rounds for each arm.
@@ -64,7 +64,11 @@ func Auto(p Plan) (Pick, error) {
 			AutoPolicy, p.Arms, rate, horizon)
 	}
 	v, apart := rate*(1-rate), min(rate, 1-rate)/3
-	until := 8500 * math.Sqrt(float64(p.Arms)) * (v/apart/apart + sd/apart)
+	counts := sd
+	if !normal {
+		counts /= 3
+	}
+	until := 8500 * math.Sqrt(float64(p.Arms)) * (v/apart/apart + counts/apart)
 	pick := Pick{Policy: "dp-ts"}
 	switch {
 	case float64(horizon) <= until:

@@ -420,7 +420,7 @@ func TestDelay(t *testing.T) {
 		Instances: []experiment.Instance{{Name: "world", Source: q.Source}},
 		Budgets:   []privacy.Budget{q.Budget}}
 	for _, r := range a.Rows {
-		spec.Policies = append(spec.Policies, experiment.Policy{Policy: r.Policy})
+		spec.Policies = append(spec.Policies, experiment.Policy{Policy: r.Candidate.Policy, Name: r.Policy, Params: r.Candidate.Params})
 	}
 	r, err := experiment.Run(t.Context(), &spec, experiment.Options{Out: t.TempDir()})
 	if err != nil {

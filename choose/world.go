@@ -88,7 +88,7 @@ func (w *runner) enter(q *Question) error {
 	if len(named) == 0 {
 		for _, e := range q.Catalog.For(catalog.BanditArms) {
 			if e.Name == catalog.AutoPolicy {
-				w.left = append(w.left, w.auto(q))
+				named = append(named, w.auto(q)...)
 			} else if e.Private {
 				named = append(named, Candidate{Policy: e.Name})
 			}
@@ -132,13 +132,24 @@ func (w *runner) enter(q *Question) error {
 	return nil
 }
 
-// auto says what the policy that picks one is here: that one is ranked itself.
-func (w *runner) auto(q *Question) Left {
-	pick, err := catalog.Auto(catalog.Plan{Arms: len(w.Fixed.Arms), Budget: q.Budget, Horizon: q.Horizon})
-	if err != nil {
-		return Left{Policy: catalog.AutoPolicy, Why: err.Error()}
+// auto is what the policy that picks one picks here, where it is none that is a candidate at its defaults. The
+// rate that it goes by is that of the arms.
+func (w *runner) auto(q *Question) []Candidate {
+	plan := catalog.Plan{Arms: len(w.Fixed.Arms), Budget: q.Budget, Horizon: q.Horizon}
+	for _, law := range w.Fixed.Arms {
+		plan.Rate += (law.Mean() - w.lo) / (w.hi - w.lo) / float64(plan.Arms)
 	}
-	return Left{Policy: catalog.AutoPolicy, Why: "here it is another one: " + pick.Why}
+	plan.Rate = min(max(plan.Rate, 0.001), 0.999)
+	pick, err := catalog.Auto(plan)
+	left := Left{Policy: catalog.AutoPolicy, Why: pick.Why}
+	if err != nil {
+		left.Why = err.Error()
+	}
+	w.left = append(w.left, left)
+	if len(pick.Params) == 0 {
+		return nil
+	}
+	return []Candidate{{pick.Policy, pick.Params}}
 }
 
 func newEntrant(known catalog.Catalog, c Candidate, b privacy.Budget) (entrant, error) {

@@ -414,6 +414,11 @@ func explain(b *strings.Builder, a *choose.Answer) {
 	case "time":
 		fmt.Fprintln(b, "Stopped by --time.")
 	}
+	for _, l := range a.Left {
+		if l.Policy == catalog.AutoPolicy && l.Why != "" {
+			fmt.Fprintf(b, "policy: auto, which goes by what is known before the first reward: %s.\n", l.Why)
+		}
+	}
 	fmt.Fprintf(b, "Regret is %s. Playing all arms equally often, without looking at a reward, "+
 		"has %s.\n", a.Regret, words.Short(a.EqualSplit))
 }

@@ -353,12 +353,20 @@ func TestServeExperiments(t *testing.T) {
 	}
 	s.stop()
 	key := s.key
-	// the same in other words
-	write("shop.yaml", "# ours\n"+strings.Replace(shop, "1h", "60m", 1))
-	s = startServe(t, "--data", data, "--experiments", dir)
-	s.stop()
-	if strings.Contains(s.errs.String(), "started") {
-		t.Errorf("made again: %s", s.errs)
+	// the same in other words, and auto, which would pick another policy: what runs stays
+	for _, same := range []string{"# ours\n" + strings.Replace(shop, "1h", "60m", 1),
+		strings.Replace(shop, "dp-klucb", "auto", 1)} {
+		write("shop.yaml", same)
+		s = startServe(t, "--data", data, "--experiments", dir)
+		s.key = key
+		of := s.call(200, "GET", "/v1/experiments/shop", "")["declaration"].(map[string]any)
+		if of["policy"].(map[string]any)["policy"] != "dp-klucb" {
+			t.Errorf("%v runs", of["policy"])
+		}
+		s.stop()
+		if strings.Contains(s.errs.String(), "started") {
+			t.Errorf("made again: %s", s.errs)
+		}
 	}
 	// what may change is changed, and stays so
 	write("shop.yaml", strings.Replace(shop, "1h", "2h", 1)+"floor: 0.25\n")

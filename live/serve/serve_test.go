@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
@@ -274,5 +275,19 @@ func TestOnlyWhatIsDurableIsTold(t *testing.T) {
 	within(t, 10*time.Second, "an end of the fault", func() bool { return e.Ready() == nil })
 	if is, err = e.Get(t.Context(), "shop"); err != nil || is.State != was.State {
 		t.Errorf("it is %s after the fault: %v", is.State, err)
+	}
+}
+
+// A program's experiment that names no policy is given one when it is made, and is stored with it.
+func TestCreatePicks(t *testing.T) {
+	e := open(t, Config{Store: store.NewMemory().Open})
+	x := parse(t, shop)
+	x.Policy = decl.Policy{}
+	if err := e.Create(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	info, err := e.Get(t.Context(), x.Name)
+	if err != nil || info.Experiment.Policy.Policy == "" || info.Experiment.Policy.Policy == catalog.AutoPolicy {
+		t.Errorf("%+v, %v", info.Experiment.Policy, err)
 	}
 }
