@@ -380,6 +380,11 @@ func TestJointTwoWorlds(t *testing.T) {
 	if !slices.Equal(three, four) || !slices.Equal(third, fourth) || len(third) != 16 {
 		t.Errorf("by segments others see\n%v\n%v\nand\n%v\n%v", three, third, four, fourth)
 	}
+	five, fifth := world(strings.Replace(tallied, "first: 10", "first: 10, draws: 1, alpha: 0", 1), false)
+	six, sixth := world(strings.Replace(tallied, "first: 10", "first: 10, draws: 1, alpha: 0", 1), true)
+	if !slices.Equal(five, six) || !slices.Equal(fifth, sixth) || len(fifth) != 7 {
+		t.Errorf("by counts others see\n%v\n%v\nand\n%v\n%v", five, fifth, six, sixth)
+	}
 	open := strings.Replace(strings.Replace(clinic, "  protect: joint\n", "", 1), "lin-ucb, leaf: 10", "adac-oful", 1)
 	_, first = world(open, false)
 	if _, second = world(open, true); slices.Equal(first, second) {

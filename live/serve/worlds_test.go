@@ -349,7 +349,7 @@ func TestTwoWorldsOfContexts(t *testing.T) {
 	twoWorlds(t, []string{news,
 		strings.Replace(news, "floor: 0.2", "floor: 0.2\nexposure: activate\nactivate_within: 8s", 1),
 		strings.Replace(news, "actions: 8", "mode: apprentice", 1), news + stopsThere,
-		news + "stop: {keep: policy}\n" + stopsThere, drawnNews,
+		news + "stop: {keep: policy}\n" + stopsThere, drawnNews, tallied,
 	}, map[string][]saying{
 		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{9e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
 		"two rewards": {{3e9, 0}, {5e9, 1}}, "late": {{31e9, 1}}, "out of range": {{1e9, 1e300}},
