@@ -10,7 +10,6 @@ import (
 	cells "github.com/sotto-dp/sotto/internal/rows"
 	"github.com/sotto-dp/sotto/internal/unitball"
 	"github.com/sotto-dp/sotto/policy"
-	"github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
 )
@@ -108,7 +107,11 @@ func (v *vectors) admit() (err error) {
 	case privacy.VectorGaussian:
 	case privacy.Histogram:
 		v.joint = true
-		if v.rows, err = cells.New(v.dim, linear.RowsOf(v.policy)); err != nil {
+		of, ok := v.policy.(interface{ Rows() []float64 })
+		if !ok {
+			return fmt.Errorf("play: %T does not say which vectors there may be", v.policy)
+		}
+		if v.rows, err = cells.New(v.dim, of.Rows()); err != nil {
 			return fmt.Errorf("play: %w", err)
 		}
 	case privacy.GramGaussian:
