@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -64,8 +63,8 @@ func TestDefaultRuleOnRandomArms(t *testing.T) {
 					c.hi, worse, all, err)
 			}
 			slices.Sort(ratios)
-			t.Log(fmt.Sprintf("%2d arms of %v to %v: median %.2f of dp-tt's participants, from %.2f to %.2f", arms, c.lo,
-				c.hi, ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1]))
+			t.Logf("%2d arms of %v to %v: median %.2f of dp-tt's participants, from %.2f to %.2f", arms, c.lo,
+				c.hi, ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1])
 		}
 	}
 }

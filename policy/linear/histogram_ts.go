@@ -98,8 +98,8 @@ func NewHistogramTS(dim int, flat []float64, b privacy.Budget, coins policy.Coin
 		return nil, errors.New("histogram-ts: there are no coins")
 	}
 	if len(flat) == 0 {
-		return nil, errors.New("histogram-ts: rows has none, must have all vectors that can be played: they must be " +
-			"few, and known beforehand, as those of words are")
+		return nil, errors.New("histogram-ts: rows has none, must have all vectors that can be played, few " +
+			"and known beforehand, as those of words are")
 	}
 	table, err := rows.New(dim, flat)
 	if err == nil && table.Len() > maxRows {
