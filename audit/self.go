@@ -18,7 +18,6 @@ import (
 	lin "github.com/sotto-dp/sotto/policy/linear"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
-	"github.com/sotto-dp/sotto/trial"
 )
 
 // A SelfAudit audits Sotto with Sotto: every mechanism and every private policy of the catalog, and
@@ -561,7 +560,7 @@ func selfIdentify() ([]selfItem, error) {
 		}
 		all = append(all, of(s, Releases, 0, NoFault, cost), of(s, Plays, 0, NoFault, cost),
 			of(s, Releases, 0, HalfScale, cost))
-		if e.Name == trial.DefaultRule {
+		if e.Name == catalog.DefaultRule {
 			all = append(all, of(s, Releases, 0, Shared, cost), of(s, Releases, 0, Twice, cost))
 		}
 	}

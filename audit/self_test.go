@@ -104,7 +104,7 @@ func TestACopyThatIsNotBrokenIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := looks(0.9 / float64(len(items)+1))
-	if r := results[0]; r.Good || r.Looks != want || want != 8 {
+	if r := results[0]; r.Good || r.Looks != want || want != 9 {
 		t.Errorf("%v, %d looks, want %d", r, r.Looks, want)
 	}
 }

@@ -12,6 +12,10 @@ import (
 // AutoPolicy is the name of the policy that is picked by Auto.
 const AutoPolicy = "auto"
 
+// DefaultRule is the rule of who looks for the best arm and names none: of all that are proved it took the
+// fewest participants in the mean, or within 5 % of the fewest, wherever it was measured (docs/trial.md).
+const DefaultRule = "dp-sed"
+
 // A Plan is what is declared before the first reward: all that Auto goes by. So what it picks tells
 // nothing of anybody, and costs nothing.
 type Plan struct {

@@ -83,7 +83,7 @@ func (c *identifyCommand) Run(ctx context.Context, s streams) error {
 	case given(c.Arms.Set(), c.CSV != "", c.Replay != "") != 1:
 		return usagef("want one of --arms, --csv and --replay")
 	case c.Replay != "":
-		if c.Risk.Set || c.Epsilon.Set || c.Rule.String() != trial.DefaultRule || c.Range.Set || c.Cap > 0 ||
+		if c.Risk.Set || c.Epsilon.Set || c.Rule.String() != catalog.DefaultRule || c.Range.Set || c.Cap > 0 ||
 			c.Runs > 0 || c.Seed.Set || c.Transcript != "" || c.columnFlags.given() || c.InOrder {
 			return usagef("--replay takes no other flag: the transcript says what the " +
 				"trial was")

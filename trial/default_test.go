@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/stats"
 	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/privacy"
@@ -40,7 +41,7 @@ func TestDefaultRuleOnRandomArms(t *testing.T) {
 				in := testkit.Must(bandit.BernoulliInstance(means...))
 				epsilon := []float64{0.1, 1, 4}[i%3]
 				var plays [2][]float64
-				for j, name := range []string{DefaultRule, "dp-tt"} {
+				for j, name := range []string{catalog.DefaultRule, "dp-tt"} {
 					study, err := Simulation{Rule: rule(t, name, arms, privacy.Pure{Epsilon: epsilon}, nil),
 						Source: bandit.Fixed(in), Runs: runs, Seed: uint64(i), Workers: 1}.Run(context.Background())
 					if err != nil {

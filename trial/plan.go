@@ -30,7 +30,7 @@ type PlanConfig struct {
 
 	Risk     float64
 	Epsilons []float64
-	Rule     string // a private one; "" for DefaultRule
+	Rule     string // a private one; "" for catalog.DefaultRule
 	Params   catalog.Params
 	Runs     int // of each ε
 	Cap      int // plays of a run; 0 for DefaultCap
@@ -66,7 +66,7 @@ type Plan struct {
 	Runs int
 	Cap  int
 	Rows []PlanRow // by ε
-	// Plain is the best without privacy: of the same rule and of DefaultRule, both without noise, the
+	// Plain is the best without privacy: of the same rule and of catalog.DefaultRule, both without noise, the
 	// one of fewer participants. It is that of PlainRule.
 	Plain     PlanRow
 	PlainRule Rule
@@ -141,7 +141,7 @@ func (c PlanConfig) resolve() (src bandit.Source, plain, private []Rule, err err
 	}
 	name := c.Rule
 	if name == "" {
-		name = DefaultRule
+		name = catalog.DefaultRule
 	}
 	one := func(to *[]Rule, name string, budget privacy.Budget, params catalog.Params) {
 		if err == nil {
@@ -156,8 +156,8 @@ func (c PlanConfig) resolve() (src bandit.Source, plain, private []Rule, err err
 		one(&private, name, privacy.Pure{Epsilon: epsilon}, c.Params)
 	}
 	one(&plain, name, privacy.None{}, c.Params)
-	if name != DefaultRule {
-		one(&plain, DefaultRule, privacy.None{}, nil)
+	if name != catalog.DefaultRule {
+		one(&plain, catalog.DefaultRule, privacy.None{}, nil)
 	}
 	if err != nil {
 		return fail(err)

@@ -24,10 +24,6 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// DefaultRule is the rule of who names none: of all that are proved it took the fewest participants in
-// the mean, or within 5 % of the fewest, wherever it was measured (docs/trial.md).
-const DefaultRule = "dp-sed"
-
 // A Rule is an identification rule with all that it must know: made by NewRule.
 type Rule struct {
 	entry  catalog.Entry

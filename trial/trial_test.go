@@ -116,7 +116,7 @@ func TestTranscriptOfOtherBudgets(t *testing.T) {
 	for _, b := range []privacy.Budget{privacy.ZCDP{Rho: 0.1}, privacy.Approx{Epsilon: 1, Delta: 1e-6},
 		privacy.Renyi{Alpha: 8, Epsilon: 1}, privacy.GDP{Mu: 0.5}} {
 		var transcript bytes.Buffer
-		r := rule(t, DefaultRule, 2, b, nil)
+		r := rule(t, catalog.DefaultRule, 2, b, nil)
 		out, err := Run(context.Background(), Config{Rule: r, Log: doses(10_000, 0.1, 0.95), Transcript: &transcript})
 		if err != nil {
 			t.Fatalf("%v: %v", b, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/testkit"
 )
 
 const autoShop = `name: shop
@@ -74,7 +75,6 @@ func TestAutoErrors(t *testing.T) {
 		{"window: 24h", "window: 24h\npolicy: {policy: auto, rate: 0.1}", "policy.rate: is given, must be a key of the " +
 			"experiment, beside policy"},
 		{"window: 24h", "window: 24h\npolicy: {policy: auto, first: 3}", `policy: unknown key "first"`},
-		{"window: 24h", "window: 24h\nrisk: 0.05", "policy: is missing"},
 	} {
 		l, err := Reader{}.Parse("shop.yaml", []byte(strings.Replace(autoShop, c.old, c.new, 1)))
 		if err == nil {
@@ -82,6 +82,25 @@ func TestAutoErrors(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.new, err, c.want)
+		}
+	}
+}
+
+// Who looks for the best arm, or has contexts, and names no policy has the usual one, and what is stored names it.
+func TestUsualPolicies(t *testing.T) {
+	for want, text := range map[string]string{
+		"dp-sed": strings.Replace(autoShop, "window: 24h", "window: 24h\nrisk: 0.05", 1),
+		ContextualPolicy: "name: words\ncontextual: {action: {topic: {values: [a, b]}}}\nbudget: {rho: 1}\n" +
+			"unit: {of: visit}\nwindow: 1m\n",
+		HistogramPolicy: "name: words\ncontextual: {action: {topic: {values: [a, b]}}, protect: joint}\n" +
+			"budget: {rho: 1}\nunit: {of: visit}\nwindow: 1m\n",
+	} {
+		l := testkit.Must(Reader{}.Parse("words.yaml", []byte(text)))
+		if err := l.Check(); err != nil || l.Policy.Policy != want || !strings.HasPrefix(l.Picked, want) {
+			t.Errorf("%s: %v, %q, %q", want, err, l.Policy.Policy, l.Picked)
+		}
+		if stored := testkit.Must(l.JSON()); !strings.Contains(string(stored), want) {
+			t.Errorf("%s is not stored: %s", want, stored)
 		}
 	}
 }

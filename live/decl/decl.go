@@ -61,8 +61,8 @@ type Experiment struct {
 	// Contextual is nil where there are arms. Otherwise each decision brings its actions, and the
 	// policy is one for sets of actions that change.
 	Contextual *Contextual
-	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set. Of a policy for
-	// arms that names none, or catalog.AutoPolicy, Pick makes one, and Picked says why.
+	// Policy is a policy for K arms, or one that looks for the best arm if Risk is set. Where it is not
+	// named, or of arms is catalog.AutoPolicy, Pick makes one, and Picked says why.
 	Policy Policy
 	Picked string  // not stored
 	Risk   float64 // δ, the probability of a wrong answer that is allowed; 0: a policy for regret
@@ -250,13 +250,6 @@ func (r Reader) Parse(file string, data []byte) (*Experiment, error) {
 	if err := keyed.ReadKeys(d, body, "", keys(r.Catalog, bandit), l); err != nil {
 		return nil, err
 	}
-	switch {
-	case l.Contextual == nil || l.Policy.Policy != "":
-	case l.Contextual.Joint():
-		l.Policy.Policy = l.jointPolicy()
-	default:
-		l.Policy.Policy = ContextualPolicy
-	}
 	if err := l.Pick(); err != nil {
 		return nil, err
 	}
@@ -377,10 +370,6 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 			case "arms":
 				keys[i] = k.When(k.Given)
 				keys[i].Required = false
-			case "policy":
-				keys[i].Required = false
-				keys[i].Doc = "who decides; " + ContextualPolicy + " if it is not said and rewards are what is " +
-					"protected, " + HistogramPolicy + " if contexts are, of words that are listed"
 			case "sticky":
 				keys[i] = k.When(func(l *Experiment) bool { return l.Free })
 			}
@@ -390,13 +379,15 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 	return keys
 }
 
-// policyKey is the key of who decides. Of arms it may be left out: then Pick picks.
+// policyKey is the key of who decides. It may be left out: then Pick picks.
 func policyKey(known catalog.Catalog, bandit string) keyed.Key[Experiment] {
 	key := keyed.Always("policy", policyForm(known, bandit), func(l *Experiment) *Policy { return &l.Policy }, "who decides")
-	if bandit != catalog.BanditArms {
-		return key.Must()
-	}
-	key.Doc += "; if it is not given, auto, which picks one by what is declared"
+	key.Doc += "; if it is not given, " + map[string]string{
+		catalog.BanditArms:     "auto, which picks one by what is declared",
+		catalog.BanditIdentify: catalog.DefaultRule,
+		catalog.BanditContextual: ContextualPolicy + " where rewards are what is protected, and " + HistogramPolicy +
+			" where contexts are, of words that are listed",
+	}[bandit]
 	return key
 }
 
