@@ -53,7 +53,7 @@ func TestExamples(t *testing.T) {
 					continue
 				}
 				if c.Identify != nil {
-					if mean := c.StoppingTime.Mean[0]; !(mean > 100 && mean <= 100_000) ||
+					if mean := c.StoppingTime.Mean[0]; !(mean > 30 && mean <= 100_000) ||
 						c.Identify.LowerBound == 0 || c.Unfinished < 3 && c.Failures == 3 {
 						t.Errorf("%s: stopping time %v, %d capped, %d wrong", c.Label(), mean,
 							c.Unfinished, c.Failures)

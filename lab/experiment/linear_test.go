@@ -369,6 +369,9 @@ func TestEveryLinearPolicy(t *testing.T) {
 			"{alpha: 8, epsilon: 0.5}, none]\npolicies:\n")
 		n := 0
 		for _, e := range c.entries {
+			if e.Name == "histogram-ts" { // of few vectors alone: examples/joint-clicks.yaml plays it
+				continue
+			}
 			text.WriteString("  - " + e.Name + "\n")
 			n++
 			if e.Private {
@@ -381,7 +384,9 @@ func TestEveryLinearPolicy(t *testing.T) {
 				t.Errorf("%d cells, want %d", len(r.Cells), 3*n)
 			}
 			for _, c := range r.Cells {
-				if last := c.FinalRegret[0]; !(last > 0 && last < 2000) {
+				// who is greedy among the same two actions may have begun with the better one
+				lucky := strings.Contains(c.Label(), "same / jdp-greedy")
+				if last := c.FinalRegret[0]; !((last > 0 || lucky && last == 0) && last < 2000) {
 					t.Errorf("%s: regret %v", c.Label(), last)
 				}
 				void := c.Guarantee == "none: rewards are not clipped"
