@@ -105,6 +105,9 @@ type LatePolicy interface {
 // A sampler chooses by coins, anew each time, as linear.LinTS.
 type sampler interface{ Sample(actions []float64) int }
 
+// Whoever is asked once a release plays by one draw for as long.
+var _, _ sampler = (*linear.LinTS)(nil), (*linear.HistogramTS)(nil)
+
 // A VisitsConfig is one run of a live contextual bandit: rewards come in their window, and each
 // segment is released, after those before it, when the last of its windows has passed.
 type VisitsConfig struct {

@@ -339,14 +339,29 @@ func (p *HistogramTS) score(theta []float64, c int) (s float64) {
 // keeps nothing of them.
 func (p *HistogramTS) Choose(actions []float64) Choice {
 	p.t++
-	return Choice{Action: p.Best(actions)}
+	return Choice{Action: p.Sample(actions)}
 }
 
-// Best is the best action of one of the draws, chosen uniformly: the first of equals. The caller sees to it that
+// Sample is the best action of one of the draws, chosen uniformly: the first of equals. The caller sees to it that
 // there are len(actions) = K·d numbers, K ≥ 1. Of a vector that is no row the score is −∞.
-func (p *HistogramTS) Best(actions []float64) int {
+func (p *HistogramTS) Sample(actions []float64) int {
 	p.look(actions)
 	return p.best(int(p.coins.Float64() * float64(p.o.Draws)))
+}
+
+// Best is the action that is best by the posterior's mean, and changes nothing.
+func (p *HistogramTS) Best(actions []float64) (best int) {
+	p.find(actions)
+	top := math.Inf(-1)
+	for i, c := range p.picks {
+		if c < 0 {
+			continue
+		}
+		if score := p.score(p.mu, c); score > top {
+			best, top = i, score
+		}
+	}
+	return best
 }
 
 // Draw makes counts, one an action, of the draws in which each is best, and returns M: over M they are the
@@ -365,6 +380,11 @@ func (p *HistogramTS) look(actions []float64) {
 	if p.stale {
 		p.draw()
 	}
+	p.find(actions)
+}
+
+// find has the rows of the actions in picks.
+func (p *HistogramTS) find(actions []float64) {
 	p.picks = p.picks[:0]
 	for ; len(actions) >= p.dim; actions = actions[p.dim:] {
 		p.picks = append(p.picks, p.rows.Find(actions[:p.dim]))

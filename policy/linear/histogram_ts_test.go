@@ -202,7 +202,7 @@ func TestHistogramTSDraws(t *testing.T) {
 	played := make([]int, 3)
 	const rounds = 100_000
 	for range rounds {
-		played[p.Best(actions)]++
+		played[p.Sample(actions)]++
 	}
 	other := histogramTS(t, dim, flat, privacy.Pure{Epsilon: 1}, o, 10)
 	shown(t, other, 600, []float64{90, 8, 92, 10, 96, 11, 80, 20, 85, 12, 88, 9})
@@ -225,7 +225,7 @@ func TestHistogramTSDraws(t *testing.T) {
 	if !slices.Equal(counts[:2], []int{draws, 0}) {
 		t.Errorf("a vector that is no row: %v", counts[:2])
 	}
-	if n := testing.AllocsPerRun(100, func() { p.Best(actions); p.Draw(actions, counts) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.Best(actions); p.Sample(actions); p.Draw(actions, counts) }); n != 0 {
 		t.Errorf("a round allocates %v times", n)
 	}
 }
