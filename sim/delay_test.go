@@ -83,6 +83,7 @@ func listen(p policy.Policy) (policy.Policy, *listener) {
 var played = map[string]string{
 	"adap-klucb": "exactly", "adap-ucb": "exactly", "adac-ucb": "exactly", "dp-klucb": "exactly",
 	"dp-imed": "exactly", "zcdp-imed": "exactly", "dp-ts": "exactly",
+	"auto":       "exactly", // what it picks
 	"dp-klucb-j": "exactly", "dp-imed-j": "exactly", "lazy-dp-ts": "exactly", "dp-se": "at least",
 	"batch-se": "at least", "dp-window-klucb": "at least", "split": "jointly",
 	"dp-se-doubling": "starts afresh", "dp-se-2": "sparse", "dp-se-2-modified": "sparse", "dp-ucb": "mechanism",
@@ -155,7 +156,7 @@ func TestLiveIsTheFastPath(t *testing.T) {
 
 // The same for rules that look for the best arm: answer, plays, releases and stopping time.
 func TestLiveIdentifies(t *testing.T) {
-	want := map[string]string{"dp-tt": "exactly", "adap-tt": "exactly", "adap-tt-star": "exactly",
+	want := map[string]string{"dp-sed": "exactly", "dp-tt": "exactly", "adap-tt": "exactly", "adap-tt-star": "exactly",
 		"dp-se": "at least"}
 	instance := bernoulli(t, 0.9, 0.5, 0.3)
 	for a, law := range instance.Arms {
