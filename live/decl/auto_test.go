@@ -69,6 +69,7 @@ func TestAutoErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"[red, blue]", "[red]", "arms: has 1, must be from 2"},
 		{"{rho: 0.05}", "none", "budget: is none"},
+		{"window: 24h", "window: 24h\ntraffic: -5", "traffic: is -5, must be above 0"},
 		{"{rho: 0.05}", "{rho: -1}", "rho is -1"},
 		{"window: 24h", "window: 24h\nrate: 1", "rate: is 1, must be above 0 and below 1"},
 		{"window: 24h", "window: 24h\neffect: 0.1", "effect: is given, and the policy is auto: it is for policy split"},

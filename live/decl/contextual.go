@@ -451,8 +451,8 @@ func (l *Experiment) NewContextual(coins policy.Coins) (play.ContextualPolicy, e
 		return nil, err
 	}
 	if l.Policy.Policy == "" { // which is joint, see Reader.Parse
-		_, err := l.rows()
-		return nil, l.fail("policy", "is missing, must be jdp-greedy or lin-ucb: vectors are not few, by which %s would count (%w)", HistogramPolicy, err)
+		return nil, l.fail("policy", "is missing, must be jdp-greedy or lin-ucb: vectors are not few, as %s needs them",
+			HistogramPolicy)
 	}
 	entry, err := l.Catalog.Find(catalog.BanditContextual, l.Policy.Policy)
 	if err != nil {
@@ -511,6 +511,9 @@ func (l *Experiment) ContextualParams(entry catalog.Entry, norm float64) (catalo
 		interceptParam: 1,
 		centreParam:    2*(l.Default-lo)/(hi-lo) - 1,
 	}
+	if x, said := l.Policy.Params[interceptParam]; said && x == 0 {
+		delete(follows, centreParam)
+	}
 	for name, x := range follows {
 		_, said := l.Policy.Params[name]
 		if _, has := params[name]; has && !said {
@@ -535,12 +538,17 @@ type learning struct {
 	sigma     float64 // of a release, each coordinate
 	lambda, c float64 // of the policy
 	first     float64 // decisions of the first release, where later ones have half as many as all before; else 0
+	memory    float64 // twice the decisions that a later one has at most; 0: no limit
 }
 
 // releases bounds how many there are of so many decisions: d log(1+T/(λd))/log(1+C), or by a clock.
 func (p learning) releases(decisions, lambda float64) float64 {
 	if p.first > 0 {
-		return 4 + max(0, math.Log(decisions/p.first)/math.Log(1.5))
+		n := 4 + max(0, math.Log(decisions/p.first)/math.Log(1.5))
+		if p.memory > 0 {
+			n = max(n, decisions/max(p.first, p.memory/2))
+		}
+		return n
 	}
 	return p.dim * math.Log1p(decisions/(lambda*p.dim)) / math.Log1p(p.c)
 }
@@ -659,7 +667,7 @@ func (l *Experiment) learning() (p learning, err error) {
 		return p, errors.New("its releases are no sums of vectors")
 	}
 	return learning{dim: float64(mapper.Dim()), norm: mapper.Norm(), sigma: m.Sigma, lambda: params["lambda"],
-		c: params["c"], first: params["first"]}, nil
+		c: params["c"], first: params["first"], memory: params["memory"]}, nil
 }
 
 // MostWeight is the largest weight that a rule can have: its probability of an action over the

@@ -128,6 +128,8 @@ func (l *Experiment) jointEnough() (dim int, decisions float64) {
 		return q.Dim(), 2 * float64(q.Dim()) * q.Regulariser()
 	case *linear.JDPGreedy:
 		return q.Dim(), q.Outweighs()
+	case *linear.HistogramTS:
+		return q.Dim(), q.Outweighs()
 	}
 	return 0, 0
 }

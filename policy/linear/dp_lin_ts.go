@@ -84,7 +84,7 @@ import (
 //
 // # Worlds that move
 //
-// With Memory m no segment has more than m/2 decisions, and with each release what was learnt before counts
+// With Memory m no segment has more than m/2 decisions, or First, and with each release what was learnt before counts
 // e^(−n/m) times as much, n the decisions of the segment: what is m decisions old weighs a third. Privacy is
 // the same; there are more releases, each with its noise.
 type LinTS struct {
@@ -216,11 +216,11 @@ func (p *LinTS) Dim() int { return p.dim }
 // Due is 0 where the open segment has as many decisions as it is to have: a function of counts (and where vectors
 // are so many that integers have no room for their sums).
 func (p *LinTS) Due() int {
-	length := max(p.o.First, (p.before+1)/2)
+	length := (p.before + 1) / 2
 	if p.o.Memory > 0 {
-		length = min(length, max(1, p.o.Memory/2))
+		length = min(length, p.o.Memory/2)
 	}
-	if p.rounds >= min(length, maxSegment) || p.trace >= maxSegment*gramSteps {
+	if p.rounds >= min(max(p.o.First, length), maxSegment) || p.trace >= maxSegment*gramSteps {
 		return 0
 	}
 	return -1

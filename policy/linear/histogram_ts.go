@@ -172,6 +172,12 @@ func (p *HistogramTS) Mechanism() privacy.Mechanism { return p.mechanism }
 // Rows are the vectors that can be played, one after the other: the cells of the histogram.
 func (p *HistogramTS) Rows() []float64 { return p.rows.Flat() }
 
+// Outweighs is from how many rounds on, spread over all rows, chance does as much to a row's mean as noise: the
+// variance of n rewards is n/4 at most.
+func (p *HistogramTS) Outweighs() float64 {
+	return float64(4*p.mechanism.BinVariance()) * float64(p.rows.Len())
+}
+
 // Slots is 1: a release is of all rounds since the last.
 func (p *HistogramTS) Slots() int { return 1 }
 
