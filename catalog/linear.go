@@ -101,7 +101,7 @@ func ContextualPolicies() []Entry {
 				"and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
 			Regret: "none frequentist, and none at alpha below 1; at alpha: 1, Bayesian, if the model is true: " +
 				"√(dT·Σ_t a_tᵀΣa_t), Σ the posterior's covariance, and where contexts are diverse " +
-				"d·√(2T(vS/κ + 5σ²/(κ²·first))) after the first release, S ≤ 4 + log(T/first)/log 1.5 (ours, policy/linear)",
+				"d·√(2T(vS/κ + 5σ²/(κ²·first))) after the first release, S ≤ 4 + log(T/first)/log 1.5 until T = 10⁷ (ours, policy/linear)",
 			Source: "ours; Thompson draws of Agrawal and Goyal (2013) on Bayesian regression from noisy sums " +
 				"(Bernstein and Sheldon 2019)",
 			Params: []Param{

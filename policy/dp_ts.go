@@ -83,13 +83,13 @@ import (
 // is 1 and θ is of the posterior, of precision τ^−2 + Σn_j²/(s²n_j + σ²), then without the wrapper the
 // Bayesian regret is at most, with β = √(2 log KT), γ = ½ + 1/n_1 and J ≤ 1 + log_1.5 max(1, T/n_1),
 //
-//	β(Kn_1τ + γs√(KT)/(1−1.5^−½) + γσKJ^{3/2}) + τ/√(2π).
+//	β(Kn_1τ + γs√(KT)/(1−1.5^−½) + γσKJ^{3/2}) + (1.5 + K/T)τ/√(2π).
 //
 // Proof. Let U_a = m_a + βs_a, of the posterior's mean and deviation. Given the releases the arm A that is
 // played and the best arm A* have one law, so E(μ_{A*} − μ_A) = E(μ_{A*} − U_{A*}) + E(U_A − μ_A). The
 // first is at most Σ_a E(μ_a − U_a)^+ ≤ Kτe^{−β²/2}/√(2π), and the second βE s_A. By Cauchy and Schwarz
 // s_a² ≤ s²/N + jσ²/N² after N plays in j releases, and at most γN plays follow. Plays that
-// are still owed only make it less. ∎ (After Russo and Van Roy, Learning to
+// are still owed only make it less, and those of the batch that is open at T end by round 1.5T + K. ∎ (After Russo and Van Roy, Learning to
 // optimize via posterior sampling, Mathematics of Operations Research, 2014.)
 //
 // Nothing is proved of the law above beyond A: it is not this posterior, and α is below 1 from three arms
@@ -255,7 +255,7 @@ func (p *DPTS) draw(t float64) {
 		if v == 0 {
 			mean, v = base, 1
 		}
-		p.field.add(a, mean, float64(alpha*alpha*v), float64(alpha*alpha*noise))
+		p.field.add(a, min(1, max(0, mean)), float64(alpha*alpha*v), float64(alpha*alpha*noise))
 	}
 	p.field.solve()
 	for _, c := range p.field.of {

@@ -154,7 +154,7 @@ func drawnReference(p *DPTS, tab table, alpha, floor float64, first, horizon int
 					}
 					wn, ws, w2n, w2v = wn+w*x.n, ws+w*x.s, w2n+w*w*x.n, w2v+w*w*v
 				}
-				e := ws / wn
+				e := min(1, max(0, ws/wn))
 				deviation := func(x float64) float64 {
 					if how == plugsIn {
 						x = e

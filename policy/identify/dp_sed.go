@@ -341,6 +341,7 @@ func (p *DPSED) End(_, n int) int {
 func (p *DPSED) learn(released privacy.Released) {
 	l := look{n: float64(p.batch.Plays[0].Rounds)}
 	some := min(released.Len(), len(p.alive))
+	p.other = p.other || released.Len() != len(p.alive)
 	for i := range some {
 		c, known := cumulantOf(released, i)
 		p.other = p.other || !known || released.N(i) != p.batch.Plays[i].Rounds

@@ -31,7 +31,7 @@ import (
 // A round plays argmax_a ⟨θ̃, a⟩ with θ̃ = μ + α·L⁻ᵀz, A = LLᵀ and normal z. Of equal scores the first
 // is played.
 //
-// With Intercept the first component of all vectors is one constant a₀. Then θ₀ says that all rewards
+// With Intercept the first component of all vectors is one constant a₀ > 0. Then θ₀ says that all rewards
 // have the mean Centre, and the prior is wide along the intercept (the mean reward has a standard
 // deviation of 1). Elsewhere it is 2·Norm·q·τ, q the rate of the rarer end of the range by what was
 // released; τ is unknown too, beforehand each of lintsPriors with the same probability, so that the posterior is
@@ -62,7 +62,8 @@ import (
 // is the posterior above: within a segment actions follow from contexts, coins and earlier releases, so that
 // G_s has nothing in it of the segment's rewards, and b_s given θ, G_s and all before has the law above. (2) Let
 // m and Σ be the mean and the covariance of the posterior at a round, which is given in what follows, and so
-// are the round's actions. θ̃ and θ are then independent of each other, with one law, so E max_a ⟨θ, a⟩ =
+// are the round's actions, which do not depend on what was played since the last release: the vectors that are kept
+// show in that. θ̃ and θ are then independent of each other, with one law, so E max_a ⟨θ, a⟩ =
 // E⟨θ̃, a_t⟩; and a_t follows from θ̃, so E⟨θ, a_t⟩ = E⟨m, a_t⟩. By Cauchy and Schwarz
 //
 //	E[max_a ⟨θ, a⟩ − ⟨θ, a_t⟩] = E⟨θ̃ − m, a_t⟩ ≤ √(d·E a_tᵀΣa_t).
@@ -71,13 +72,15 @@ import (
 // public: a run can add them up. (4) Where contexts are diverse, G_s ⪰ κ·n_s·I for each segment of n_s
 // decisions, and rewards come at once,
 //
-//	Bayes regret ≤ d·√(2T·(v·S/κ + 5σ²/(κ²·First))) + that of the first segment,   S ≤ 4 + log(T/First)/log 1.5.
+//	Bayes regret ≤ d·√(2T·(v·S/κ + 5σ²/(κ²·First))) + that of the first segment,   S ≤ 4 + log(T/First)/log 1.5,
+//
+// for T up to 10⁷, from where on segments grow no more.
 //
 // For E a_tᵀΣa_t ≤ E tr Σ = E‖θ − m‖², and as m is the mean given what was released no estimate made of that is
 // nearer to θ, such as G_s⁻¹b_s of the last segment alone: given θ, G_s and all before its error has the
 // covariance G_s⁻¹C_sG_s⁻¹, of trace d·(v/(κn_s) + σ²/(κn_s)²) at most. The segment in which that is used has at most
 // 2n_s decisions, there are S segments, and Σ 1/n_s ≤ 5/First. In contexts that an adversary chooses no schedule
-// of O(log T) releases has √T regret (Han et al. 2020): (4) needs its condition, and (3) does not.
+// of O(log T) releases has √T regret (Han et al. 2020): (4) needs its condition.
 //
 // Nothing frequentist is proved, nor anything at α < 1, which plays better in our worlds (docs/contextual.md), and q
 // and v by the released mean are not in the proof.

@@ -18,12 +18,13 @@ import (
 // Rounds are cut into segments by their count alone: the first has First rounds, and each other Ratio − 1
 // times all before it. Of segment s one histogram is released, privacy.NewHistogram: for each row x_c the
 // noisy number a of rewards that were lost and b of those that were won (of a reward r in [−1,1] it is y =
-// (r+1)/2 that is won and 1 − y that is lost). With n = max(a+b, 0), p̂ the share won of all, V the variance
-// of a bin's noise, the variance of b − p̂(a+b) given the rewards' means is about
+// (r+1)/2 that is won and 1 − y that is lost). With p̂ the share won of all, V the variance of a
+// bin's noise, e = b − p̂(a+b) has about the variance, given the rewards' means,
 //
-//	w⁻¹ = n·p̂(1−p̂) + V((1−p̂)² + p̂²),
+//	w⁻¹ = n·p̂(1−p̂) + V((1−p̂)² + p̂²),   n = max(0, a + b − e·(1−2p̂)/((1−p̂)² + p̂²)),
 //
-// and h_c = Σ_s w·n·(b − p̂(a+b)), P_c = Σ_s w·n² are what all segments say of the row: early ones, in which
+// n the part of the count whose noise has nothing to do with that of e. (With a+b in its place a row that was never
+// played would look good: its noise would be in both factors.) h_c = Σ_s w·n·e and P_c = Σ_s w·n² are what all segments say of the row: early ones, in which
 // noise is most, weigh least. Model: y has mean p̂ + ⟨θ,x⟩, θ ~ N(0, τ²I) for x scaled so that its largest
 // number is 1; τ is that of {.1, .2, .4, .8}·min(p̂, 1−p̂) which explains what was released best. The posterior
 // N(μ, Σ), Σ⁻¹ = Σ_c P_c x_c x_cᵀ + I/τ², has M draws μ + Alpha·Σ^{½}z made of it after each release; a round
@@ -47,7 +48,7 @@ import (
 //
 // Regret: none proved. Alpha < 1 has less regret on average in all that was measured, and heavier tails.
 // Frequentist regret of the kind Õ(√(CT)) would take Alpha = 1, wider draws and rows that are played alone.
-// Nothing in the posterior counts that n is noisy, too: where it is small the draws are a little too narrow.
+// Nothing in the posterior counts that n is noisy, too.
 //
 // At budget None there is no noise: Thompson sampling in batches.
 type HistogramTS struct {
@@ -256,16 +257,18 @@ func (p *HistogramTS) estimate() {
 	clear(p.h)
 	chance := share * (1 - share)
 	noise := float64(p.mechanism.BinVariance() * float64(1-2*chance)) // (1−p̂)² + p̂²
+	off := (1 - 2*share) / float64(1-2*chance)
 	for _, bins := range p.seen {
 		for c := range p.p {
 			a, b := bins[2*c], bins[2*c+1]
-			n := a + b
+			e := b - float64(share*(a+b))
+			n := a + b - float64(off*e)
 			if !(n > 0) {
 				continue
 			}
 			w := n / (float64(n*chance) + noise)
 			p.p[c] += float64(w * n)
-			p.h[c] += float64(w * (b - float64(share*n)))
+			p.h[c] += float64(w * e)
 		}
 	}
 	tau, best := 0.0, math.Inf(-1)

@@ -90,10 +90,12 @@ func TestHistogramTSReference(t *testing.T) {
 	var y, variance []float64
 	for _, bins := range all {
 		for c := range 6 {
-			if n := bins[2*c] + bins[2*c+1]; n > 0 {
-				// b/n − p̂ is ⟨θ, x⟩ and noise
+			both := bins[2*c] + bins[2*c+1]
+			e := bins[2*c+1] - share*both
+			if n := both - e*(1-2*share)/((1-share)*(1-share)+share*share); n > 0 {
+				// e/n is ⟨θ, x⟩ and noise
 				x = append(x, flat[c*dim:][:dim])
-				y = append(y, bins[2*c+1]/n-share)
+				y = append(y, e/n)
 				variance = append(variance, (n*share*(1-share)+v*((1-share)*(1-share)+share*share))/(n*n))
 			}
 		}
@@ -282,3 +284,46 @@ func TestHistogramTSErrors(t *testing.T) {
 }
 
 func fail(_ *linear.HistogramTS, err error) error { return err }
+
+// A row that was never played looks neither good nor bad: the noise of its count has no part in what is learnt of its
+// rewards. Mean over 300 runs of a segment in which ten rows of twenty have 200 rewards of rate .2, ε = 1: of those that
+// were not played the estimate is off by less than 5 standard errors. With all of the count it is off by 13.
+func TestHistogramTSUnplayed(t *testing.T) {
+	const k = 20
+	flat := make([]float64, k*k)
+	for c := range k {
+		flat[c*k+c] = 1
+	}
+	rng := rand.New(rand.NewPCG(7, 8))
+	laplace := func(b float64) float64 { return b * (rng.ExpFloat64() - rng.ExpFloat64()) }
+	var sum, square float64
+	const runs = 300
+	for range runs {
+		p := histogramTS(t, k, flat, privacy.Pure{Epsilon: 1}, linear.HistogramOptions{First: 2000, Ratio: 1.5,
+			Alpha: 1, Draws: 1}, 1)
+		bins := make([]float64, 2*k)
+		for c := range k {
+			if c < k/2 {
+				bins[2*c], bins[2*c+1] = 160, 40
+			}
+			bins[2*c] += laplace(2)
+			bins[2*c+1] += laplace(2)
+		}
+		for range 2000 {
+			p.Play(nil)
+		}
+		p.Cut()
+		shown(t, p, 2000, bins)
+		theta, _ := p.Estimate()
+		unplayed := 0.0
+		for _, x := range theta[k/2:] {
+			unplayed += x / (k / 2)
+		}
+		sum, square = sum+unplayed, square+unplayed*unplayed
+	}
+	mean := sum / runs
+	se := math.Sqrt((square/runs - mean*mean) / runs)
+	if math.Abs(mean) > 5*se {
+		t.Errorf("rows that were not played look like %v ± %v", mean, se)
+	}
+}

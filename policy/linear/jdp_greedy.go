@@ -177,9 +177,11 @@ func (o JDPGreedyOptions) check(dim, horizon int) error {
 	return nil
 }
 
-// fallback is LinUCB for so many rounds, begun from all that was released.
+// fallback is LinUCB for so many rounds, begun from all that was released. When it begins follows from the noise that its
+// bounds are about, so those of each segment s at which it might have their own risk, α/(s(s+1)): they add up to α.
 func (p *JDPGreedy) fallback(rounds int) (*LinUCB, error) {
-	o := LinUCBOptions{Risk: p.o.Risk, Lambda: 1, Noise: GramTree, Step: p.o.Step, Leaf: p.o.Leaf,
+	s := float64(max(1, p.count))
+	o := LinUCBOptions{Risk: max(minRisk, p.o.Risk/float64(s*(s+1))), Lambda: 1, Noise: GramTree, Step: p.o.Step, Leaf: p.o.Leaf,
 		Greed: p.o.Greed}
 	if p.o.Leaf == 1 {
 		o.Leaf = 0

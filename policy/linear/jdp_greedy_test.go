@@ -104,7 +104,7 @@ func TestJDPGreedyIsItsFormulas(t *testing.T) {
 			p.Learn(r)
 			if was {
 				first++
-				treeIs(t, p, r.N(), r.At, base, baseB, m, count, horizon-int(rounds), leaf, risk)
+				treeIs(t, p, r.N(), r.At, base, baseB, m, count, horizon-int(rounds), leaf, risk/(count*(count+1)))
 				break
 			}
 			count++
@@ -133,7 +133,7 @@ func TestJDPGreedyIsItsFormulas(t *testing.T) {
 			if fails {
 				base, baseB = plain, plainB
 				c = again(t, p, d, c)
-				treeIs(t, p, 0, func(int) float64 { return 0 }, base, baseB, m, count, horizon-int(rounds), leaf, risk)
+				treeIs(t, p, 0, func(int) float64 { return 0 }, base, baseB, m, count, horizon-int(rounds), leaf, risk/(count*(count+1)))
 				continue
 			}
 			theta, radius := p.Estimate()
