@@ -174,6 +174,14 @@ type firstJSON struct {
 	Proposed  int    `json:"proposed"`
 }
 
+// picked is a line of the policy of an experiment that names none.
+func picked(x *decl.Experiment) string {
+	if x.Picked == "" {
+		return ""
+	}
+	return "  policy: " + x.Picked + "\n"
+}
+
 // contextual says the rest of an experiment with contexts.
 func (c *validateCommand) contextual(s streams, x *decl.Experiment, out liveJSON) error {
 	mapper, err := x.Mapper()
@@ -187,10 +195,10 @@ func (c *validateCommand) contextual(s streams, x *decl.Experiment, out liveJSON
 	if c.JSON {
 		return printJSON(s, out)
 	}
-	_, err = fmt.Fprintf(s.out, "%s: a live experiment with contexts, of %s a decision at most\n "+
+	_, err = fmt.Fprintf(s.out, "%s: a live experiment with contexts, of %s a decision at most\n%s "+
 		" guarantee: %s\n"+
 		"  price: %s for learning, %v in all\n  vectors: %d components, blocks divided by %.4g\n", x.Name,
-		words.Several(x.Contextual.MaxActions(), "action"), out.Guarantee, out.Budget, x.Total(),
+		words.Several(x.Contextual.MaxActions(), "action"), picked(x), out.Guarantee, out.Budget, x.Total(),
 		out.Dim, out.Norm)
 	return cmp.Or(err, out.Sample.print(s.out))
 }
@@ -233,12 +241,8 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 	if out.Take = take.String(); c.JSON {
 		return printJSON(s, out)
 	}
-	picked := ""
-	if x.Picked != "" {
-		picked = "  policy: " + x.Picked + "\n"
-	}
 	_, err = fmt.Fprintf(s.out, "%s: a live experiment of %d arms\n%s  guarantee: %s\n  price: %s, %s of %s "+
-		"to a %s\n  queue: %s\n", x.Name, len(x.Arms), picked, out.Guarantee, out.Budget,
+		"to a %s\n  queue: %s\n", x.Name, len(x.Arms), picked(x), out.Guarantee, out.Budget,
 		words.Several(out.Assignments, "assignment"), out.Each, out.Unit, queue)
 	if err == nil && proposed {
 		_, err = fmt.Fprintf(s.out, "  first batch: %d decisions of an arm come while one waits "+

@@ -341,21 +341,23 @@ func promiseOf(x *decl.Experiment) (*Promise, error) {
 	}
 	out := &Promise{Guarantee: guarantee, Price: fmt.Sprintf("a %[2]s %[1]v for all assignments, "+
 		"%[3]v for each", x.Total(), x.Unit.Of, each), Warnings: x.Warnings()}
+	if x.Picked != "" {
+		out.Queue = x.Picked + ". "
+	}
 	if x.Contextual != nil {
 		mapper, err := x.Mapper()
 		if err != nil {
 			return nil, err
 		}
-		out.Queue = fmt.Sprintf("Vectors have %d components, blocks divided by %.4g; choices go on with the last "+
+		out.Queue += fmt.Sprintf("Vectors have %d components, blocks divided by %.4g; choices go on with the last "+
 			"release while rewards are awaited", mapper.Dim(), mapper.Norm())
 		return out, nil
 	}
-	if out.Queue, err = x.Queue(); err != nil {
+	queue, err := x.Queue()
+	if err != nil {
 		return nil, err
 	}
-	if x.Picked != "" {
-		out.Queue = x.Picked + "; " + out.Queue
-	}
+	out.Queue += queue
 	if pure, ok := x.Total().(privacy.Pure); ok && pure.Epsilon < 0.01 {
 		out.Extreme = fmt.Sprintf("At ε = %v noise covers what there is to be learned for long: "+
 			"sotto plan live says how long", pure.Epsilon)
