@@ -300,8 +300,8 @@ func TestFullLinear(t *testing.T) {
 func TestLinearRuns(t *testing.T) {
 	for name, text := range map[string]string{"linear": strings.Replace(goodLinear, "runs: 4",
 		"runs: 70", 1), "contextual": strings.Replace(goodContextual, "runs: 4", "runs: 70", 1),
-		"clicks": strings.NewReplacer("runs: 4", "runs: 70\ndelay: 30", "contexts: gaussian, arms: 4, dimension: 3, "+
-			"normalise: true", "topics: 4, devices: 3, turn: 400").Replace(goodContextual)} {
+		"clicks": strings.NewReplacer("runs: 4", "runs: 10\ndelay: 30", "contexts: gaussian, arms: 4, dimension: 3, "+
+			"normalise: true", "topics: 2, devices: 2, turn: 400").Replace(goodContextual)} {
 		base, pair := "gope", "{policy: adac-gope}"
 		if name != "linear" {
 			base, pair = "rs-oful", "{policy: adac-oful}"
