@@ -522,7 +522,7 @@ func (h *house) step(pick choice) error {
 		return h.close(pick(places, "place"))
 	case 11:
 		h.now++
-		for range 8 { // whatever is due
+		for range 20 { // whatever is due: a row of each arm at a time, of phases that grow by half
 			if err := h.close(nowhere); err != nil {
 				return err
 			}

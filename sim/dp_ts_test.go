@@ -25,7 +25,7 @@ func TestThompsonOnReleasesWins(t *testing.T) {
 		horizon int
 		less    bool // it must have less
 	}
-	classes, worlds := []class{{10, 0.01, 0.05, 0.5, 10_000, true}}, 64
+	classes, worlds := []class{{10, 0.01, 0.05, 0.5, 10_000, true}}, 128
 	if n, err := strconv.Atoi(os.Getenv("SOTTO_RUNS")); err == nil {
 		worlds, classes = n, nil
 		for _, k := range []int{2, 5, 10, 20, 50} {

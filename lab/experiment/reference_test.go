@@ -136,7 +136,7 @@ func TestEveryKeyHasItsMeaning(t *testing.T) {
 	}
 	// What a policy's parameter cannot be called, as files have the key already.
 	for _, k := range policyKeys(catalog.Entry{Bandit: catalog.BanditContextual}, true) {
-		e := catalog.Policies()[0]
+		e := catalog.ContextualPolicies()[0]
 		e.Name, e.Params = "mine", []catalog.Param{{Name: k.Name}}
 		if _, err := (catalog.Catalog{}).With(e); err == nil {
 			t.Errorf("a parameter may be called %s, as the key of every policy", k.Name)
