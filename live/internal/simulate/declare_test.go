@@ -97,7 +97,7 @@ func (d declarer) aggregate(of ...string) string {
 
 func (d declarer) body() string {
 	switch d.kind {
-	case "contexts", "joint", "draws":
+	case "contexts", "joint":
 		return d.contexts()
 	case "local", "two-server", "secagg":
 		return d.hidden()
@@ -225,11 +225,10 @@ func (d declarer) guards(policy string) string {
 func (d declarer) contexts() string {
 	protect, policy, rules := "", "adac-oful, greed: 1", ""
 	if d.kind != "joint" {
-		if d.kind == "draws" {
+		policy = pick(d.Rand, "adac-oful, greed: 1", "adac-oful, greed: 1, c: 0.1", "adac-oful, greed: 0.5, c: 0.02",
+			"rs-oful", "adac-oful, greed: 1, c: 0.05, lambda: 0.3")
+		if d.since && d.IntN(2) == 0 {
 			policy = fmt.Sprintf("dp-lin-ts, first: %d", pick(d.Rand, 5, 20, 60))
-		} else {
-			policy = pick(d.Rand, "adac-oful, greed: 1", "adac-oful, greed: 1, c: 0.1", "adac-oful, greed: 0.5, c: 0.02",
-				"rs-oful", "adac-oful, greed: 1, c: 0.05, lambda: 0.3")
 		}
 		for i, r := range []string{"{name: first, play: first, clip: 2, budget: {rho: 0.05}}",
 			"{name: any, play: uniform, clip: 20, budget: {rho: 0.05}}",

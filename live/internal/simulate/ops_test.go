@@ -49,12 +49,12 @@ func plan(seed uint64) (setting, []op) {
 
 // simulated are the kinds of experiments, by the seed.
 var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
-	"joint", "offers", "split", "guards", "local", "many", "persons", "capped", "sums", "cells", "draws"}
+	"joint", "offers", "split", "guards", "local", "many", "persons", "capped", "sums", "cells"}
 
 // size is how many people there are: many in one world of four.
 func size(r *rand.Rand, s setting) int {
 	n := pick(r, 1, 3, 8, 30, 100, 300, 400, 1000)
-	switch contexts := s.kind == "contexts" || s.kind == "joint" || s.kind == "draws"; {
+	switch contexts := s.kind == "contexts" || s.kind == "joint"; {
 	case s.wire || contexts || s.kind == "offers":
 		n = 1 + n/50
 	case s.large:
