@@ -141,8 +141,8 @@ func (d declarer) arms() string {
 		if policy == "dp-tt" {
 			policy = pick(d.Rand, "dp-tt, forget: true", "dp-tt")
 		}
-		if d.since && d.IntN(2) == 0 {
-			policy = pick(d.Rand, "dp-sed", "dp-sed, gap: 0.4", "dp-sed, gap: 0.4, best: 0.5, centred: true")
+		if d.since && policy == "dp-tt" { // in its place, and without a draw: other worlds stay what they were
+			policy = "dp-sed, gap: 0.4"
 		}
 	} else if d.kind == "split" {
 		policy, more = "split", d.perhaps(2, "effect: %v\n", pick(d.Rand, 0.3, 0.6, 1))
@@ -227,8 +227,8 @@ func (d declarer) contexts() string {
 	if d.kind != "joint" {
 		policy = pick(d.Rand, "adac-oful, greed: 1", "adac-oful, greed: 1, c: 0.1", "adac-oful, greed: 0.5, c: 0.02",
 			"rs-oful", "adac-oful, greed: 1, c: 0.05, lambda: 0.3")
-		if d.since && d.IntN(2) == 0 {
-			policy = fmt.Sprintf("dp-lin-ts, first: %d", pick(d.Rand, 5, 20, 60))
+		if d.since && strings.HasSuffix(policy, "lambda: 0.3") {
+			policy = "dp-lin-ts, first: 20"
 		}
 		for i, r := range []string{"{name: first, play: first, clip: 2, budget: {rho: 0.05}}",
 			"{name: any, play: uniform, clip: 20, budget: {rho: 0.05}}",
