@@ -522,9 +522,13 @@ func (h *house) step(pick choice) error {
 		return h.close(pick(places, "place"))
 	case 11:
 		h.now++
-		for range 20 { // whatever is due: a row of each arm at a time, of phases that grow by half
+		for i := range 20 { // whatever is due: a row of each arm at a time, of phases that grow by half
+			lines := len(h.lines)
 			if err := h.close(nowhere); err != nil {
 				return err
+			}
+			if i > 6 && len(h.lines) == lines {
+				break
 			}
 		}
 		if g, ok := h.game.(*armsGame); ok {
