@@ -31,7 +31,8 @@ import (
 //   - ending, the last, once the experiment has stopped: why, the arm that is kept, and the seed.
 //
 // The seed is told when there is nothing more to be tossed: before, it would say what the policy is
-// going to draw. The transcript is everything that the guarantee is about.
+// going to draw. Draws for contexts follow from the play's epoch too, and are no state: who replays checks estimates
+// and releases, and not what was drawn. The transcript is everything that the guarantee is about.
 type header struct {
 	Live        int             `json:"live"` // version of the format
 	Program     string          `json:"program"`
