@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -21,6 +22,7 @@ func (c constant) Uint64() uint64 { return uint64(c) }
 // arm do not meet it, as long as that does not go by the arm. Coins that ignore the floor, and activations
 // that are lost with one arm, are found. All of it is the same after a restart.
 func TestSampleRatio(t *testing.T) {
+	testkit.RacedBefore(t)
 	src := rand.New(rand.NewPCG(1, 2))
 	half := func(string) bool { return src.IntN(2) == 0 }
 	less := func(arm string) bool { return arm == "red" || half(arm) }

@@ -17,6 +17,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/noise"
@@ -202,6 +203,7 @@ func bernoullis(t testing.TB, means ...float64) []bandit.Law {
 // engine that throws away what is played while a batch
 // waits is not, and loses by an order more.
 func TestVisitorsAreTheSimulation(t *testing.T) {
+	testkit.RacedBefore(t)
 	const most = 6_000
 	laws := bernoullis(t, 0.3, 0.8, 0.3)
 	for _, decl := range admitted(t, len(laws), 0) {
@@ -297,6 +299,7 @@ const mostZ = 5.3
 // There are at most 16 comparisons, with false alarms of 1.2e-7 each. SOTTO_VISITORS=60 has so many
 // runs of every policy, on exact noise of the operating system's, and prints a table (make visitors).
 func TestVisitorsRegret(t *testing.T) {
+	testkit.RacedBefore(t)
 	runs, most, all := 24, 4_000, false
 	if text := os.Getenv("SOTTO_VISITORS"); text != "" {
 		n, err := strconv.Atoi(text)
