@@ -9,13 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"sigs.k8s.io/yaml"
 )
 
 // nginx is the configuration as nginx has it, with changes: pairs of what to replace, and by what.
@@ -141,58 +138,5 @@ func TestNginx(t *testing.T) {
 	errs, err := os.ReadFile(filepath.Join(dir, "errors"))
 	if err != nil || strings.Contains(string(errs), "limiting") || strings.Contains(string(errs), "sotto_x") {
 		t.Errorf("%v; the log says %s", err, errs)
-	}
-}
-
-// Alerts are rules as Prometheus reads them, on metrics that there are.
-func TestAlerts(t *testing.T) {
-	text, err := os.ReadFile("../alerts.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	type rules struct {
-		Groups []struct {
-			Name  string `json:"name"`
-			Rules []struct {
-				Alert       string            `json:"alert"`
-				Expr        string            `json:"expr"`
-				For         string            `json:"for"`
-				Labels      map[string]string `json:"labels"`
-				Annotations map[string]string `json:"annotations"`
-			} `json:"rules"`
-		} `json:"groups"`
-	}
-	var r rules
-	if err := yaml.UnmarshalStrict(text, &r); err != nil {
-		t.Fatal(err)
-	}
-	metrics, err := os.ReadFile("../../live/serve/api/metrics.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := regexp.MustCompile(`sotto_[a-z_]+`)
-	known := map[string]bool{}
-	for _, n := range name.FindAllString(string(metrics), -1) {
-		known[n] = true
-	}
-	for _, g := range r.Groups {
-		for _, one := range g.Rules {
-			if one.Alert == "" || one.Labels["severity"] == "" || one.Annotations["summary"] == "" {
-				t.Errorf("%+v", one)
-			}
-			of := name.FindAllString(one.Expr, -1)
-			for _, n := range of {
-				if !known[n] {
-					t.Errorf("%s: there is no metric %s", one.Alert, n)
-				}
-			}
-			if len(of) == 0 || strings.Count(one.Expr, "(") != strings.Count(one.Expr, ")") {
-				t.Errorf("%s: %s", one.Alert, one.Expr)
-			}
-		}
-	}
-	if err := yaml.UnmarshalStrict(bytes.Replace(text, []byte("expr:"), []byte("expression:"), 1),
-		&r); err == nil || known["sotto_nothing"] { // the check can fail
-		t.Error("a key that there is not passes")
 	}
 }
