@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/sotto-dp/sotto/internal/divergence"
 )
 
 // A Step is one round of a history: what was played and which of the finitely many rewards came
@@ -399,21 +401,11 @@ func (e *Exact) Rho(m Model) (float64, error) {
 			best, where = v, i
 		}
 	}
-	// Golden section around the best point of the grid, which the maximum over pairs may have
-	// several of: all that is kept is the best value seen.
+	// Around the best point of the grid the maximum over pairs may have several: what is kept is the
+	// best value seen.
 	lo, hi := last*float64(max(where-1, 0))/n, last*float64(min(where+1, n))/n
-	const golden = 0.6180339887498949
-	for range 40 {
-		x, y := hi-golden*(hi-lo), lo+golden*(hi-lo)
-		fx, fy := at(x), at(y)
-		best = max(best, fx, fy)
-		if fx > fy {
-			hi = y
-		} else {
-			lo = x
-		}
-	}
-	return best, nil
+	less := func(x float64) float64 { return -at(x) }
+	return max(best, -divergence.Golden(less, lo, hi, float64(1e-8*(hi-lo)))), nil
 }
 
 // renyi is the largest D_α/α; no log-ratio exceeds epsilon.

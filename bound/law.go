@@ -190,7 +190,7 @@ func (u Uniform) KLInf(x float64) float64 {
 	case x <= u.Mean():
 		return 0
 	}
-	value := func(lambda float64) float64 {
+	less := func(lambda float64) float64 {
 		// (1/(B−A)) ∫ log(1 − λ(t−x)) dt = (G(p) − G(q))/(p − q), G(z) = z log z − z, between p
 		// at A and q at B.
 		p, q := 1+float64(lambda*(x-u.A)), 1-float64(lambda*(u.B-x))
@@ -202,21 +202,11 @@ func (u Uniform) KLInf(x float64) float64 {
 		}
 		if p-q < 1e-6 { // a narrow law is a point, up to its variance
 			m := (p + q) / 2
-			return math.Log(m) - (p-q)*(p-q)/(24*m*m)
+			return (p-q)*(p-q)/(24*m*m) - math.Log(m)
 		}
-		return (g(p) - g(q)) / (p - q)
+		return (g(q) - g(p)) / (p - q)
 	}
-	const golden = 0.6180339887498949
-	lo, hi := 0.0, 1/(u.Hi-x)
-	for range 120 {
-		a, b := hi-golden*(hi-lo), lo+golden*(hi-lo)
-		if value(a) < value(b) {
-			lo = a
-		} else {
-			hi = b
-		}
-	}
-	return max(0, value((lo+hi)/2))
+	return max(0, -divergence.Golden(less, 0, 1/(u.Hi-x), 1e-12/(u.Hi-x)))
 }
 
 // TVInf moves the lowest share m to Hi: the mean gains m(Hi − A − m(B−A)/2).

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sotto-dp/sotto/internal/divergence"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -307,24 +308,9 @@ func (m *mixture) least() float64 {
 // in the mean of a, which is searched for by golden sections.
 func most(a, b *mixture, level float64) float64 {
 	least, _ := b.value(b.least())
-	difference := func(mean float64) float64 {
+	less := func(mean float64) float64 {
 		v, _ := a.value(mean)
-		return mean - b.edge(0, max(level-v, least))
+		return b.edge(0, max(level-v, least)) - mean
 	}
-	lo, hi := a.edge(0, level-least), a.edge(1, level-least)
-	const golden = 0.6180339887498949
-	x, y := hi-golden*(hi-lo), lo+golden*(hi-lo)
-	dx, dy := difference(x), difference(y)
-	for hi-lo > 1e-8 {
-		if dx < dy {
-			lo, x, dx = x, y, dy
-			y = lo + golden*(hi-lo)
-			dy = difference(y)
-		} else {
-			hi, y, dy = y, x, dx
-			x = hi - golden*(hi-lo)
-			dx = difference(x)
-		}
-	}
-	return max(dx, dy) + 1e-8
+	return 1e-8 - divergence.Golden(less, a.edge(0, level-least), a.edge(1, level-least), 1e-8)
 }

@@ -84,19 +84,5 @@ func KLNoisyUpper(x, c, v float64) float64 {
 	// near 0, it is larger by a logarithm.
 	mid := 0.5 * math.Log(2*c/(0.25+v))
 	lo, hi := mid-1, 0.5*math.Log(2*c/v)+1
-	const golden = 0.6180339887498949
-	p, q := hi-golden*(hi-lo), lo+golden*(hi-lo)
-	fp, fq := at(p), at(q)
-	for hi-lo > 1e-3 {
-		if fp < fq {
-			hi, q, fq = q, p, fp
-			p = hi - golden*(hi-lo)
-			fp = at(p)
-		} else {
-			lo, p, fp = p, q, fq
-			q = lo + golden*(hi-lo)
-			fq = at(q)
-		}
-	}
-	return max(x, -math.Expm1(-min(fp, fq)))
+	return max(x, -math.Expm1(-Golden(at, lo, hi, 1e-3)))
 }
