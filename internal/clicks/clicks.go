@@ -185,12 +185,15 @@ func (c World) scale(w *sim.Visits, theta []float64) ([][]float64, error) {
 			}
 		}
 		best, uniform := out.Earns()
-		slope *= math.Sqrt(min(2, c.Gap/max(best-uniform, c.Gap/2)))
+		steeper := slope * math.Sqrt(min(2, c.Gap/max(best-uniform, c.Gap/2)))
+		higher := offset + (c.Mean-uniform)/2
 		if c.Logistic {
-			offset += (logit(c.Mean) - logit(uniform)) / 2
-		} else {
-			offset += (c.Mean - uniform) / 2
+			higher = offset + (logit(c.Mean)-logit(uniform))/2
 		}
+		if steeper == slope && higher == offset {
+			break
+		}
+		slope, offset = steeper, higher
 	}
 	best, uniform := out.Earns()
 	if !(math.Abs(best-uniform-c.Gap) <= 0.01*c.Gap && math.Abs(uniform-c.Mean) <= 0.01*c.Gap) {
