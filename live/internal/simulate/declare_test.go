@@ -135,13 +135,16 @@ func (d declarer) arms() string {
 	policy := pick(d.Rand, "dp-klucb", "dp-klucb", "dp-klucb-j", "dp-imed", "dp-imed-j", "dp-ucb-anytime",
 		"zcdp-imed", "lazy-dp-ts", "dp-window-klucb", "adap-klucb", "adap-ucb", "adac-ucb", "dp-se", "dp-se-2",
 		"dp-se-doubling", "batch-se", "dp-ucb")
+	if d.since && policy == "adap-ucb" { // in its place, and without a draw: other worlds stay what they were
+		policy = "dp-ts"
+	}
 	more := ""
 	if d.kind == "identify" {
 		policy, more = pick(d.Rand, "dp-se", "dp-tt", "adap-tt"), "risk: 0.2\n"
 		if policy == "dp-tt" {
 			policy = pick(d.Rand, "dp-tt, forget: true", "dp-tt")
 		}
-		if d.since && policy == "dp-tt" { // in its place, and without a draw: other worlds stay what they were
+		if d.since && policy == "dp-tt" {
 			policy = "dp-sed, gap: 0.4"
 		}
 	} else if d.kind == "split" {
@@ -244,9 +247,15 @@ func (d declarer) contexts() string {
 		policy = fmt.Sprintf("lin-ucb, leaf: %d, greed: 1", pick(d.Rand, 4, 5, 10))
 		policy += d.perhaps(3, ", noise: %s", pick(d.Rand, "blt", "tree", "wishart"))
 	}
+	length := "{range: [0, 8]}"
+	if d.since && policy == "lin-ucb, leaf: 4, greed: 1" {
+		policy = "jdp-greedy, first: 4, leaf: 4"
+	} else if d.since && policy == "lin-ucb, leaf: 5, greed: 1" { // of words alone
+		policy, length = "histogram-ts, first: 5", "{values: [0, 1, 2, 3, 4, 5, 6, 7, 8]}"
+	}
 	return lines("contextual:", d.perhaps(4, "  mode: %s", pick(d.Rand, "learn", "apprentice")),
 		"  context: {device: {values: [phone, desktop]}}",
-		"  action: {topic: {values: [war, sport]}, length: {range: [0, 8]}}",
+		"  action: {topic: {values: [war, sport]}, length: "+length+"}",
 		d.perhaps(2, "  cross: [{of: [device, topic]}]"), "  actions: 8", d.perhaps(4, "  unknown: ignore"), protect,
 		rules, "policy: {policy: "+policy+"}",
 		fmt.Sprintf("horizon: %d", pick(d.Rand, 40, 100, 200, 1000)),

@@ -102,13 +102,14 @@ func (c blindKept) AddSteps(slot, n int, sums []int64) error {
 // vectors builds one.
 func (s *draws) vectors(c release.FeatureConfig) (release.FeatureCurator, error) {
 	real, err := release.RealFeatures(c)
-	if kept, ok := real.(release.KeptCurator); ok && s.blind && err == nil {
-		return blindKept{kept}, nil
-	}
-	if _, ok := c.Mechanism.(privacy.VectorGaussian); !ok || err != nil {
+	if err != nil || c.Mechanism.Continual() {
+		if kept, ok := real.(release.KeptCurator); ok && s.blind {
+			return blindKept{kept}, nil
+		}
 		return real, err
 	}
-	return &seenVectors{real.(release.StepFeatureCurator), s, c.Mechanism, 0, make([]int64, c.Dim)}, nil
+	of := real.(release.StepFeatureCurator)
+	return &seenVectors{of, s, c.Mechanism, 0, make([]int64, of.Width())}, nil
 }
 
 func (c *seenVectors) AddSteps(slot, n int, sums []int64) error {
@@ -117,7 +118,12 @@ func (c *seenVectors) AddSteps(slot, n int, sums []int64) error {
 		c.sums[i] += x
 	}
 	if c.draws.blind {
-		sums = make([]int64, len(sums))
+		of, lost := sums, 0
+		sums = make([]int64, len(of))
+		_, counts := c.mechanism.(privacy.Histogram)
+		for ; counts && lost < len(of); lost += 2 { // all has been lost
+			sums[lost] = of[lost] + of[lost+1]
+		}
 	}
 	return c.StepFeatureCurator.AddSteps(slot, n, sums)
 }

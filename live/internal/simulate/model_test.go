@@ -108,6 +108,7 @@ type book struct {
 	id            int64
 	x             *serve.Experiment
 	mapper        *feature.Mapper
+	bins          map[string]int // of a histogram, by the vectors' text
 	clips         []release.Clip // of rewards, then of each metric
 	missing       []int64
 	each          privacy.Budget
@@ -143,10 +144,14 @@ func newBook(x *serve.Experiment) (*book, error) {
 		counted: map[int32]int{}, persons: map[int32]int{}, given: map[int32]int{}, last: map[string]*given{},
 		unheard: map[string]bool{}, most: x.Assignments(), exact: x.Exposure != decl.ExposeActivate && x.Trust == ""}
 	if x.Contextual != nil {
-		b.exact = !x.Contextual.Joint()
 		var err error
 		if b.mapper, err = x.Mapper(); err != nil {
 			return nil, err
+		}
+		if b.exact = !x.Contextual.Joint() || x.Policy.Policy != "lin-ucb"; x.Counted() {
+			if err := b.rows(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	cells, err := x.PlayCells()
@@ -177,6 +182,40 @@ func newBook(x *serve.Experiment) (*book, error) {
 		}
 	}
 	return b, nil
+}
+
+// rows numbers the vectors that a histogram has bins of.
+func (b *book) rows() error {
+	flat, err := b.mapper.Rows()
+	b.bins = map[string]int{}
+	for len(flat) > 0 {
+		b.bins[fmt.Sprint(flat[:b.mapper.Dim()])] = len(b.bins)
+		flat = flat[b.mapper.Dim():]
+	}
+	return err
+}
+
+// record is what a decision adds to a release, in rewards from −1 to 1: its vector times that, or of a histogram what
+// was lost and won of its vector's, or of a Gram matrix all products with the reward below the vector.
+func (b *book) record(v []float64, reward float64) (out []float64) {
+	switch {
+	case b.bins != nil:
+		out = make([]float64, 2*len(b.bins))
+		i := b.bins[fmt.Sprint(v)]
+		out[2*i], out[2*i+1] = (1-reward)/2, (1+reward)/2
+	case b.x.Contextual.Joint():
+		all := append(slices.Clone(v), reward)
+		for i, x := range all {
+			for _, y := range all[i:] {
+				out = append(out, x*y)
+			}
+		}
+	default:
+		for _, x := range v {
+			out = append(out, x*reward)
+		}
+	}
+	return out
 }
 
 // epoch is that of the decision which has a number for good; 0 if none has.
@@ -701,23 +740,27 @@ func (w *world) vector(d *draw, n int, want *sums, name string) error {
 type sums struct {
 	least, most int
 	lo, hi      []int64
-	// with contexts, of each coordinate of vectors times rewards from −1 to 1; strange if there are vectors that
-	// nobody was told of
+	// with contexts, of each number of their records; strange if there are vectors that nobody was told of
 	from, to []float64
 	strange  bool
 }
 
-// weigh adds a decision's vector times its reward, which lies between two numbers of steps.
-func (s *sums) weigh(h *held, lo, hi int64) {
+// weigh adds what a decision is in a release, whose reward lies between two numbers of steps.
+func (s *sums) weigh(b *book, h *held, lo, hi int64) {
 	if s.strange = s.strange || h.vector == nil; s.strange {
 		return
 	}
+	const one = 1 << 20
+	least, most := b.record(h.vector, 2*float64(lo)/one-1), b.record(h.vector, 2*float64(hi)/one-1)
 	if s.from == nil {
-		s.from, s.to = make([]float64, len(h.vector)), make([]float64, len(h.vector))
+		s.from, s.to = make([]float64, len(least)), make([]float64, len(least))
 	}
-	for i, x := range h.vector {
-		a, b := x*float64(2*lo-1<<20), x*float64(2*hi-1<<20)
-		s.from[i], s.to[i] = s.from[i]+min(a, b), s.to[i]+max(a, b)
+	for i, x := range least {
+		from, to := min(x, most[i]), max(x, most[i])
+		if lo < hi && b.bins == nil && b.x.Contextual.Joint() && i == len(least)-1 { // a reward's square
+			from, to = 0, 1
+		}
+		s.from[i], s.to[i] = s.from[i]+from*one, s.to[i]+to*one
 	}
 }
 
@@ -758,7 +801,7 @@ func (s *sums) add(b *book, h *held, values []int64) {
 		}
 		s.lo[i], s.hi[i] = s.lo[i]+lo, s.hi[i]+hi
 		if b.x.Contextual != nil {
-			s.weigh(h, lo, hi)
+			s.weigh(b, h, lo, hi)
 		}
 	}
 }
