@@ -11,6 +11,14 @@ HOT_PACKAGES = ./sim ./policy/identify ./release ./privacy ./noise ./bandit ./in
 explorer:
 	go run ./lab/explore/make out/explorer
 
+# What somebody installs, in out/release: archives, deb, rpm, an image, bills of materials and SHA256SUMS, of a
+# commit and not of the files that are here. Equal commits give equal bytes with the same Go:
+# make release VERSION=v0.1.0 SYSTEMS=linux/amd64 RELEASE=/tmp/one
+RELEASE = $(CURDIR)/out/release
+.PHONY: release
+release:
+	go run -C deploy/release . -out $(abspath $(RELEASE)) $(if $(VERSION),-version $(VERSION)) $(if $(SYSTEMS),-targets $(SYSTEMS))
+
 .PHONY: check test bench benchdiff cover mutate guard simulate
 check:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt would change: $$unformatted" >&2; exit 1; }

@@ -2,6 +2,7 @@
 package build
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -22,6 +23,9 @@ type Build struct {
 
 const Module = "github.com/sotto-dp/sotto"
 
+// version and commit are those of a release. The linker sets them (deploy/release), whose source has no .git.
+var version, commit string
+
 // This describes the running binary.
 func This() Build {
 	b := Build{Module: Module, Version: "unknown", Go: runtime.Version(), GOARCH: runtime.GOARCH}
@@ -41,8 +45,8 @@ func This() Build {
 			}
 		}
 		b.Program = strings.TrimSpace(info.Main.Path + " " + info.Main.Version)
-	} else if info.Main.Version != "" {
-		b.Version = info.Main.Version
+	} else if v := cmp.Or(version, info.Main.Version); v != "" {
+		b.Version, b.Commit = v, commit
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
