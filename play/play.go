@@ -90,6 +90,9 @@ type Config struct {
 	Lo, Hi, Default float64
 	// Aggregate says what several reports of a decision make of its reward. With contexts the first counts.
 	Aggregate Aggregate
+	// Apart says that the numbers of a decision are reported apart from each other: then the first report that
+	// has a number counts of it, where otherwise the first report of a decision counts with all that is in it.
+	Apart bool
 	// Window is how long a reward may take, at least 1, in the unit of the times that are handed
 	// in. It may change: what has been decided keeps its deadline.
 	Window int64
@@ -254,6 +257,8 @@ func build(cfg Config) (*Live, error) {
 		return nil, errors.New("play: epoch is missing, must be 128 new random bits")
 	case cfg.Contexts != nil && cfg.Aggregate != First:
 		return nil, fmt.Errorf("play: aggregate is %s, must be none with contexts", cfg.Aggregate)
+	case cfg.Contexts != nil && cfg.Apart:
+		return nil, errors.New("play: apart is true, must be false with contexts")
 	case !(cfg.Default >= cfg.Lo && cfg.Default <= cfg.Hi):
 		return nil, fmt.Errorf("play: default is %v, must be in the range, from %v to %v",
 			cfg.Default, cfg.Lo, cfg.Hi)
@@ -277,7 +282,7 @@ func build(cfg Config) (*Live, error) {
 	if err := l.side.admit(); err != nil {
 		return nil, err
 	}
-	l.adds = l.cfg.Aggregate != First
+	l.adds = l.cfg.Aggregate != First || l.cfg.Apart
 	for _, f := range l.further {
 		l.missing, l.adds = append(l.missing, f.missing), l.adds || f.Aggregate != First
 	}
@@ -306,7 +311,7 @@ func TermsOf(cfg Config) (Terms, error) {
 func (l *Live) terms() Terms {
 	t := Terms{Lo: l.cfg.Lo, Hi: l.cfg.Hi, Default: l.cfg.Default, Take: l.cfg.Take, Drop: l.cfg.Drop,
 		Horizon: l.cfg.Horizon, Sums: describe(l.further) + ratiosText(l.cfg.Ratios), Aggregate: l.cfg.Aggregate,
-		Cells: l.cfg.Cells.String()}
+		Apart: l.cfg.Apart, Cells: l.cfg.Cells.String()}
 	if l.cfg.Contexts != nil {
 		t.Dim = l.cfg.Contexts.Dim()
 	}

@@ -35,6 +35,7 @@ type Terms struct {
 	Sums            string    // what the metrics or rules are, a line each
 	Joint           string    `json:",omitempty"` // shares of arms, and where the first joint batches end
 	Aggregate       Aggregate `json:",omitempty"` // of rewards
+	Apart           bool      `json:",omitempty"`
 	Cells           string    `json:",omitempty"` // how many, and the least of one
 }
 

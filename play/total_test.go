@@ -363,3 +363,48 @@ func TestRatiosHold(t *testing.T) {
 		}
 	}
 }
+
+// Of numbers that are reported apart the first report of each counts, in any order and over a restart, and a
+// state of another way to count is refused.
+func TestApart(t *testing.T) {
+	cfg := Config{Policy: asks(9), Arms: 2, Lo: -1, Hi: 3, Default: 0.5, Window: 10, Apart: true, Epoch: Epoch{1},
+		Metrics: []Metric{{Name: "orders", Hi: 7, Default: 2, Mechanism: privacy.Laplace{Scale: 1}}}}
+	none := math.NaN()
+	for _, c := range []struct {
+		all            []said
+		reward, orders float64
+	}{
+		{nil, 0.5, 2}, {[]said{{0, 1, none}, {0, none, 3}}, 1, 3}, {[]said{{0, none, 3}, {0, 1, 4}, {0, 2, 5}}, 1, 3},
+		{[]said{{0, none, 9}, {0, none, 1}}, 0.5, 7}, {[]said{{0, none, none}, {0, -1, none}}, -1, 2},
+	} {
+		l, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := l.Decide(Decision{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range c.all {
+			if s, err := l.Add(k, r.name, r.reward, []float64{r.metric}, 1); s != Accepted || err != nil {
+				t.Fatal(s, err)
+			}
+			if i > 0 {
+				continue
+			}
+			again := cfg
+			again.Policy, again.Epoch = asks(9), Epoch{2}
+			if l, err = Restore(again, func(func([]byte, error) bool) {}, l.State()); err != nil {
+				t.Fatal(err)
+			}
+			again.Apart, again.Policy = false, asks(9)
+			if _, err := Restore(again, func(func([]byte, error) bool) {}, l.State()); !errors.Is(err, ErrState) {
+				t.Errorf("another way to count: %v", err)
+			}
+		}
+		want := [2]int64{int64((c.reward + 1) / 4 * (1 << 20)), int64(math.Round(c.orders / 7 * (1 << 20)))}
+		if got := worthOf(l, k); got != want {
+			t.Errorf("%v: %v, must be %v", c.all, got, want)
+		}
+	}
+}

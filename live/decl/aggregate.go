@@ -24,9 +24,9 @@ func (l *Experiment) aggregatesOf() []string {
 	return out
 }
 
-// Aggregates says that several reports of a decision can count.
+// Aggregates says that several reports of a decision can count: all of a number, or the first of each.
 func (l *Experiment) Aggregates() bool {
-	return slices.ContainsFunc(l.aggregatesOf(), func(how string) bool { return how != "" })
+	return l.Apart() || slices.ContainsFunc(l.aggregatesOf(), func(how string) bool { return how != "" })
 }
 
 // AddsUp says that a report that is sent again would count again, unless it has an id of its own.

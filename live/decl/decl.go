@@ -78,6 +78,7 @@ type Experiment struct {
 	// Aggregate says what several reports of a decision make of its reward: sum, count or max; empty: the
 	// first counts.
 	Aggregate string
+	Source                  // of the reward, where an event reports it
 	Window    time.Duration // for a reward to come in, from MinWindow to MaxWindow
 	// Traffic is how many decisions a day are expected, 0 if nobody knows. Nothing is decided by
 	// it: it is what a first batch is proposed from.
@@ -165,6 +166,7 @@ type Metric struct {
 	Name            string
 	Lo, Hi, Default float64        // as those of rewards
 	Aggregate       string         // as that of rewards
+	Source                         // where an event reports it
 	Budget          privacy.Budget // what one unit may lose by it, of the kind of the experiment's
 }
 
@@ -421,7 +423,7 @@ func unitKeys() []keyed.Key[Unit] {
 }
 
 func metricKeys() []keyed.Key[Metric] {
-	return []keyed.Key[Metric]{
+	keys := []keyed.Key[Metric]{
 		keyed.Always("name", keyed.As(keyed.Object{"type": "string", "pattern": keyed.NameForm.String(), "maxLength": keyed.MaxLabel},
 			(*keyed.Decoder).Text), func(m *Metric) *string { return &m.Name }, "").Must(),
 		{Name: "range", Doc: keyed.RangeDoc, Schema: keyed.SpanSchema,
@@ -439,10 +441,11 @@ func metricKeys() []keyed.Key[Metric] {
 		keyed.Always("budget", keyed.Budget(keyed.BudgetShapes()), func(m *Metric) *privacy.Budget { return &m.Budget },
 			"what one unit may lose by it, in addition").Must(),
 	}
+	return slices.Insert(keys, len(keys)-1, sourceKeys(func(m *Metric) *Source { return &m.Source })...)
 }
 
 func rewardKeys() []keyed.Key[Experiment] {
-	return []keyed.Key[Experiment]{
+	keys := []keyed.Key[Experiment]{
 		{Name: "range", Doc: keyed.RangeDoc, Schema: keyed.SpanSchema,
 			Read: func(d *keyed.Decoder, n ast.Node, at string, to *Experiment) error {
 				return d.Pair(n, at, &to.Lo, &to.Hi)
@@ -456,6 +459,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 			"what a decision counts whose reward does not come"),
 		keyed.Of("aggregate", keyed.OneOf(aggregates), func(l *Experiment) *string { return &l.Aggregate }, aggregateDoc),
 	}
+	return append(keys, sourceKeys(func(l *Experiment) *Source { return &l.Source })...)
 }
 
 // ofArms are keys that contextual experiments do not have.
@@ -655,6 +659,9 @@ func (l *Experiment) Check() error {
 		return l.src.Wrap("unit.of", err)
 	}
 	if err := l.checkAggregates(); err != nil {
+		return err
+	}
+	if err := l.checkEvents(); err != nil {
 		return err
 	}
 	if l.Contextual != nil {
@@ -1063,7 +1070,7 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
-	text += l.whom() + l.person() + l.totals() + l.celled()
+	text += l.whom() + l.person() + l.totals() + l.heard() + l.celled()
 	if l.Missing == MissingDrop {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"

@@ -27,6 +27,7 @@ func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func()
 		cfg.Rules, err = x.PlayRules()
 		return cfg, nil, err
 	}
+	cfg.Apart = x.Apart()
 	cfg.Arms, cfg.Drop, cfg.Gathering = len(x.Arms), x.Missing == decl.MissingDrop, x.Gathering()
 	if cfg.Policy, err = x.NewPolicy(coins); err != nil {
 		return cfg, nil, err
