@@ -140,6 +140,9 @@ func readSums(text string, signed bool) (all []int64, _ error) {
 // activation, epoch, propensity, how many.
 const unitBytes = 16 + 2 + 5 + 6 + 6 + 8 + 8 + 4
 
+// openBytes is how long what follows is where experiments listen to events: how long it was open.
+const openBytes = 4
+
 func appendUnit(b []byte, t tag, u assignment, epoch epochTag) []byte {
 	b = append(b, t[:]...)
 	b = binary.BigEndian.AppendUint16(b, u.arm)

@@ -19,6 +19,9 @@ func (x *served) keep(t tag, u assignment) {
 
 func (x *served) appendUnit(b []byte, t tag, u assignment) []byte {
 	b = appendUnit(b, t, u, x.epochs[u.epoch])
+	if len(x.listens) > 0 {
+		b = appendLow(b, uint64(u.open), openBytes)
+	}
 	if x.decl.Contextual != nil {
 		b = x.events.append(b, t)
 	}
@@ -29,6 +32,10 @@ func (x *served) appendUnit(b []byte, t tag, u assignment) []byte {
 func (x *served) settle(j *job, touched map[[2]int][]int) error {
 	for _, r := range j.reports {
 		out := &j.results[r.result]
+		if r.event != nil && !x.decided(&r, j.at) {
+			out.Status = Void
+			continue
+		}
 		if x.play == nil {
 			out.Status = Void
 			if j.at >= r.deadline || r.what != rewarded && j.at >= r.by {

@@ -92,7 +92,8 @@ func (x *served) activate(r reported, now int64) (Status, error) {
 		x.tossedOffer(r, now)
 		if r.unit != (tag{}) {
 			x.keep(r.unit, assignment{number: r.number, deadline: r.deadline, by: r.by,
-				propensity: r.propensity, epoch: x.place(r.epoch), used: mine.used + 1, arm: uint16(r.arm)})
+				propensity: r.propensity, epoch: x.place(r.epoch), used: mine.used + 1, arm: uint16(r.arm),
+				open: x.openFor(r.deadline - now)})
 		}
 	}
 	x.keep(key, u)
@@ -145,7 +146,7 @@ func (x *served) issue(u *assignment, d *play.Decision, now, within int64) (err 
 		x.offer(u, now, within)
 		return nil
 	}
-	u.deadline = now + x.window
+	u.deadline, u.open = now+x.window, x.openFor(x.window)
 	u.used++
 	if u.number, err = x.count(d, now, u.deadline); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -161,6 +161,9 @@ type assignment struct {
 	epoch      int32 // its place in served.epochs
 	used       uint32
 	arm        uint16
+	// open is how long before its deadline it was decided, or activated, in seconds, rounded up; of
+	// experiments that listen to events alone
+	open uint32
 }
 
 // A served is one experiment.
@@ -173,7 +176,8 @@ type served struct {
 	gatherer gatherer // nil where rewards come in the open
 	// several reports of a decision count
 	aggregates bool
-	debts      *debts // the engine's
+	listens    []string // names of events
+	debts      *debts   // the engine's
 	date       func(now int64) int64
 	tick       int64
 	window     int64
@@ -309,7 +313,8 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 		copy(r.Key[:], r.seeds[:16])
 		copy(r.Coins[:], r.seeds[16:])
 	}
-	x := &served{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date, aggregates: decl.Aggregates()}
+	x := &served{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date, aggregates: decl.Aggregates(),
+		listens: decl.Events()}
 	x.retime()
 	x.tokenKey = keyFor(e.secret[:], r.Key[:], "token")
 	x.sign = newSigner(x.tokenKey)

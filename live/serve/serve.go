@@ -257,12 +257,15 @@ type job struct {
 	act   func(x *served, c *store.Commit, now int64) error
 	after func() // once that is durable
 	all   bool   // everybody is looked at
-	err   error
-	done  chan struct{}
+	// there is a commit, whatever there is to write
+	durable bool
+	err     error
+	done    chan struct{}
 }
 
 type reported struct {
-	ticket
+	ticket           // of an event it is found when it is taken
+	event  *happened // nil of what has a token
 	what   reporting
 	id     string
 	reward float64
@@ -560,26 +563,31 @@ func (x *served) metricsOf(in map[string]float64) ([]float64, error) {
 	return out, nil
 }
 
-// do has the writer do a job, and waits until it is durable.
-func (e *Engine) do(ctx context.Context, j *job) error {
-	j.done = make(chan struct{})
+// do has the writer do jobs in one commit, and waits until that is durable. Its error is the first of theirs.
+func (e *Engine) do(ctx context.Context, jobs ...*job) (err error) {
+	for _, j := range jobs {
+		j.done = make(chan struct{})
+	}
 	e.queue.Lock()
 	if err := e.queue.closed; err != nil {
 		e.queue.Unlock()
 		return err
 	}
-	e.queue.jobs = append(e.queue.jobs, j)
+	e.queue.jobs = append(e.queue.jobs, jobs...)
 	e.queue.Unlock()
 	select {
 	case e.wake <- struct{}{}:
 	default:
 	}
-	select {
-	case <-j.done:
-		return j.err
-	case <-ctx.Done():
-		return ctx.Err()
+	for _, j := range jobs {
+		select {
+		case <-j.done:
+			err = cmp.Or(err, j.err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return err
 }
 
 // act has the writer do something to an experiment, and write in the journal that it was done.

@@ -91,6 +91,13 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 			return d, err
 		},
 		reward: func(n int, r float64) (Status, error) {
+			if strings.Contains(text, "event:") {
+				v := Event{Name: []string{"checkout", "signup"}[n/5%2], Unit: fmt.Sprint(n), Fields: map[string]float64{"value": r}}
+				if n%3 == 0 {
+					v.Fields["total"] = 4 * r
+				}
+				return Accepted, e.Track(t.Context(), []Event{v}, nil)
+			}
 			one := Outcome{Report: Report{tokens[n], r}}
 			if said[n]++; strings.Contains(text, "aggregate") {
 				one.ID = fmt.Sprint(said[n])

@@ -272,7 +272,8 @@ func (e *Engine) step(ctx context.Context, of int) error {
 	}
 	var err error
 	from, timed := time.Now(), c.Now/timeEvery.Milliseconds()
-	if len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 || !e.ailing.IsZero() ||
+	held := slices.ContainsFunc(jobs, func(j *job) bool { return j.durable })
+	if held || len(c.Writes)+len(c.Keys)+len(c.Audit) > 0 || !e.ailing.IsZero() ||
 		sweep && timed > e.timed || e.shared && from.Sub(e.beat) >= beatEvery {
 		what := "commit"
 		if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return len(w.Taken) > 0 }) {
@@ -664,7 +665,19 @@ func (x *served) resume(ctx context.Context, e *Engine, st store.Store, stored s
 	x.units = make(map[tag]assignment, size)
 	places, now := map[epochTag]int32{}, e.now()
 	for _, block := range stored.Units {
-		if err := readUnits(block, x.readEvent, func(t tag, u assignment, epoch epochTag) {
+		var open uint32
+		extra := x.readEvent
+		if len(x.listens) > 0 {
+			extra = func(b []byte, _ tag) ([]byte, error) {
+				if len(b) < openBytes {
+					return nil, errors.New("a block of assignments is cut")
+				}
+				open = uint32(get(b[:openBytes]))
+				return b[openBytes:], nil
+			}
+		}
+		if err := readUnits(block, extra, func(t tag, u assignment, epoch epochTag) {
+			u.open = open
 			at, ok := places[epoch]
 			if !ok {
 				at = int32(len(x.epochs))

@@ -135,6 +135,8 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST " + one + "/reports":       f.with(serve.ScopeReward, f.reports),
 		"POST " + one + "/session":       f.with(serve.ScopeReward, f.session),
 
+		"POST /v1/track": f.with(serve.ScopeReward, f.track),
+
 		"POST " + one + "/rank":                    f.with(serve.ScopeDecide, f.rank),
 		"POST " + one + "/events/{event}/reward":   f.with(serve.ScopeReward, f.rewardEvent),
 		"POST " + one + "/events/{event}/activate": f.with(serve.ScopeReward, f.activateEvent),

@@ -80,6 +80,11 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "name: shop", "name: named", 1))
 	w.want(200, "POST", "/v1/experiments/named/start", "")
 	app := w.keyOf("named")[3]
+	const fifth = "/v1/experiments/heard"
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: heard",
+		"default: 0", "default: 0, event: checkout").Replace(shop)+tracked)
+	w.want(200, "POST", fifth+"/start", "")
+	w.want(200, "POST", fifth+"/decisions", `{"unit":"ann"}`)
 	const arms = `"actions": [{"id": "red"}, {"id": "blue"}]}`
 	for _, u := range units {
 		look(http.MethodPost, "/v1/experiments/named/rank", fmt.Sprintf(`{"event": %q, `, u)+arms)
@@ -91,6 +96,16 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		report(w, other, offers["ann"], second)
 		report(w, third, *back.Decision, second)
 		report(w, "/v1/experiments/named/events/ann", "", second)
+		report(w, "/v1/track", "ann", second)
+		if second%10 == 6 { // of ann, of nobody, and of another event
+			look(http.MethodPost, "/v1/track", event("checkout", "ann", "0.25"))
+			look(http.MethodPost, "/v1/track", event("checkout", "zoe", "0.25"))
+			look(http.MethodPost, "/v1/track", event("signup", "ann", "0.25"))
+			look(http.MethodPost, fifth+"/decisions", `{"unit":"ann"}`)
+			for _, path := range []string{"", "/transcript", "/ledger"} {
+				look(http.MethodGet, fifth+path, "")
+			}
+		}
 		if second%10 == 4 {
 			look(http.MethodPost, "/v1/experiments/named/rank", `{"event": "ann", `+arms)
 			look(http.MethodPost, "/v1/experiments/named/events/ann/reward", `{"reward": 0.25}`)
@@ -174,6 +189,14 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	return ""
 }
 
+// tracked is a metric of an event.
+const tracked = "metrics: [{name: basket, range: [0, 4], event: checkout, field: total, budget: {epsilon: 0.25}}]\n"
+
+// event is a request with an event of a unit.
+func event(name, unit, value string) string {
+	return fmt.Sprintf(`{"events": [{"name": %q, "targetingKey": %q, "value": %s, "total": %[3]s}]}`, name, unit, value)
+}
+
 // named is a report with an id.
 func named(report string, id int) string {
 	return fmt.Sprintf(`%s, "id": "%d"}`, report[:len(report)-1], id)
@@ -189,6 +212,10 @@ func TestTwoWorlds(t *testing.T) {
 					body := reward(ann, value)
 					if strings.HasSuffix(path, "/shown") {
 						body = body[:len(body)-1] + `, "metrics": {"basket": ` + value + "}}"
+					}
+					if path == "/v1/track" {
+						w.want(http.StatusAccepted, http.MethodPost, path, event("checkout", ann, value))
+						continue
 					}
 					if strings.HasSuffix(path, "/events/ann") {
 						w.want(http.StatusOK, http.MethodPost, path+"/reward", `{"reward": `+value+`}`)
@@ -237,53 +264,69 @@ func differ(t *testing.T, got, want string) {
 	t.Fatalf("%d lines, without her report %d", len(a), len(b))
 }
 
-// A twin that says in a header which decisions, or which events, have had a reward is found.
+// A twin that says in a header which decisions, which events, or which units that were tracked, have had a
+// reward is found.
 func TestTwoWorldsFindsATwin(t *testing.T) {
 	if testkit.Race {
 		t.Skip("the goroutines are those of TestTwoWorlds")
 	}
-	world := func(events, reports bool) string {
+	world := func(kind string, reports bool) string {
 		seen := map[string]bool{}
 		twin := func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-				if events && strings.HasSuffix(r.URL.Path, "/events/ann/reward") {
+				b, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				r.Body = io.NopCloser(bytes.NewReader(b))
+				if kind == "track" && bytes.Contains(b, []byte(`"checkout", "targetingKey": "ann"`)) {
+					if seen["ann"] {
+						out.Header().Set(statusHeader, "duplicate")
+					}
+					seen["ann"] = true
+				}
+				if kind == "events" && strings.HasSuffix(r.URL.Path, "/events/ann/reward") {
 					if seen[""] {
 						out.Header().Set(statusHeader, "duplicate")
 					}
 					seen[""] = true
 				}
-				if !events && strings.HasSuffix(r.URL.Path, "/rewards") {
-					b, err := io.ReadAll(r.Body)
-					if err != nil {
-						t.Error(err)
-					}
+				if kind == "rewards" && strings.HasSuffix(r.URL.Path, "/rewards") {
 					var in rewardRequest
 					if decode(b, &in) == nil && seen[in.Decision] {
 						out.Header().Set("X-Duplicate", "true")
 					}
 					seen[in.Decision] = true
-					r.Body = io.NopCloser(bytes.NewReader(b))
 				}
 				h.ServeHTTP(out, r)
 			})
 		}
 		return observed(t, twin, func(w *world, path, ann string, now int) {
-			switch named := strings.HasSuffix(path, "/events/ann"); {
-			case !reports || now > 0 || named != events:
-			case named:
+			of := "rewards"
+			switch {
+			case path == "/v1/track":
+				of = "track"
+			case strings.HasSuffix(path, "/events/ann"):
+				of = "events"
+			}
+			switch {
+			case !reports || now > 0 || of != kind:
+			case of == "track":
+				w.ask(http.MethodPost, path, event("checkout", ann, "1"))
+			case of == "events":
 				w.ask(http.MethodPost, path+"/reward", `{"reward": 1}`)
 			default:
 				w.ask(http.MethodPost, path+"/rewards", reward(ann, "1"))
 			}
 		})
 	}
-	kinds := []bool{false, true}
+	kinds := []string{"track", "rewards", "events"}
 	if testing.Short() {
 		kinds = kinds[:1]
 	}
-	for _, events := range kinds {
-		if world(events, true) == world(events, false) {
-			t.Errorf("the twin was not found, events: %v", events)
+	for _, kind := range kinds {
+		if world(kind, true) == world(kind, false) {
+			t.Errorf("the twin was not found: %s", kind)
 		}
 	}
 }

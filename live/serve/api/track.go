@@ -1,0 +1,220 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
+)
+
+// Events are reported by the names of units, in the shape of OpenFeature's Tracking API: a name, a targetingKey, a
+// value, and whatever else there is. 202 is the answer to all that have the form, when what they did is durable:
+// of an event's decision, whether there is one or what came of it, nobody is told.
+
+type trackRequest struct {
+	Events []map[string]json.RawMessage `json:"events"`
+
+	events []serve.Event
+}
+
+func (q *trackRequest) check() error {
+	if n := len(q.Events); n < 1 || n > serve.MaxEvents {
+		return refused(http.StatusBadRequest, "events", fmt.Sprintf("events has %d, must have from 1 to %d", n,
+			serve.MaxEvents))
+	}
+	for i, raw := range q.Events {
+		v, err := trackedOf(raw)
+		if err != nil {
+			return atEvent(i, err)
+		}
+		q.events = append(q.events, v)
+	}
+	return nil
+}
+
+// atEvent places what is wrong with an event.
+func atEvent(i int, err error) error {
+	var p *problem
+	if !errors.As(err, &p) {
+		var of *keyed.Error
+		if !errors.As(err, &of) {
+			return err
+		}
+		p = refused(http.StatusBadRequest, of.Field, of.Error())
+	}
+	p.Field = fmt.Sprintf("events[%d].%s", i, p.Field)
+	return p
+}
+
+// trackedOf reads an event. No error has a value of it.
+func trackedOf(raw map[string]json.RawMessage) (v serve.Event, err error) {
+	bad := func(field, must string) error {
+		return refused(http.StatusBadRequest, field, field+" must be "+must)
+	}
+	for field, to := range map[string]*string{"name": &v.Name, "targetingKey": &v.Unit, "id": &v.ID} {
+		switch text, there := raw[field]; {
+		case there && json.Unmarshal(text, to) != nil:
+			return v, bad(field, "a string")
+		case strings.ContainsRune(*to, utf8.RuneError): // others would be the same
+			return v, bad(field, "Unicode, without U+FFFD")
+		}
+	}
+	if text, there := raw["timestamp"]; there {
+		if v.At, err = instantOf(text); err != nil {
+			return v, bad("timestamp", "a time such as 2026-01-31T09:00:00Z, or milliseconds since 1970")
+		}
+	}
+	v.Fields = numbersOf(raw)
+	if text, there := raw[decl.ValueField]; there && string(text) != "null" && !isNumber(v.Fields, decl.ValueField) {
+		return v, bad(decl.ValueField, "a finite number")
+	}
+	if v.ID == "" {
+		v.ID = contentOf(raw)
+	}
+	return v, nil
+}
+
+func isNumber(fields map[string]float64, name string) bool { _, ok := fields[name]; return ok }
+
+// numbersOf are the fields that are numbers, true being 1 and false 0.
+func numbersOf(raw map[string]json.RawMessage) map[string]float64 {
+	out := map[string]float64{}
+	for name, text := range raw {
+		var v any
+		if json.Unmarshal(text, &v) != nil { // a number that a float64 cannot hold
+			continue
+		}
+		switch v := v.(type) {
+		case float64:
+			out[name] = v
+		case bool:
+			if out[name] = 0; v {
+				out[name] = 1
+			}
+		}
+	}
+	return out
+}
+
+// instantOf is a time, zero for null.
+func instantOf(text json.RawMessage) (at time.Time, err error) {
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return at, err
+	}
+	switch v := v.(type) {
+	case nil:
+		return at, nil
+	case string:
+		return time.Parse(time.RFC3339, v)
+	case float64:
+		if math.Abs(v) < 1<<52 {
+			return time.UnixMilli(int64(v)), nil
+		}
+	}
+	return at, errors.New("no time")
+}
+
+// contentOf stands for all that an event says, so that one without an id which is sent again counts once.
+func contentOf(raw map[string]json.RawMessage) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(raw)) {
+		var text bytes.Buffer
+		_ = json.Compact(&text, raw[name]) // it was read
+		fmt.Fprintf(h, "%q:%s\n", name, text.Bytes())
+	}
+	return "content " + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
+}
+
+func (f *front) track(w http.ResponseWriter, r *http.Request) (any, error) {
+	data, err := body(w, r, maxBatch)
+	if err != nil {
+		return nil, err
+	}
+	var in trackRequest
+	if err := decodeSome(data, &in); err != nil {
+		return nil, err
+	}
+	if err := f.take(r, in.events); err != nil {
+		return nil, err
+	}
+	write(w, http.StatusAccepted, "application/json", struct{}{})
+	return nil, nil
+}
+
+// take takes events: of a browser's key of the units alone that were signed, or that the service's cookie names.
+func (f *front) take(r *http.Request, events []serve.Event) error {
+	k, _ := serve.By(r.Context())
+	counts := func(_ int, experiment string) bool { return k.For(experiment) }
+	if k.Scopes&serve.ScopeBrowser != 0 {
+		mine, signed := "", map[string]*signedFor{}
+		if c, err := r.Cookie(cookieName); err == nil {
+			mine, _ = f.Engine.CookieUnit(c.Value)
+		}
+		by := make([]*signedFor, len(events))
+		for i := range events {
+			v := &events[i]
+			if v.Unit == "" {
+				v.Unit = mine
+				continue
+			}
+			if signed[v.Unit] == nil {
+				of, err := f.signedFor(v.Unit)
+				if err != nil {
+					return atEvent(i, refused(http.StatusForbidden, "targetingKey", "targetingKey must be a signed unit for a "+
+						"key of the scope browser: "+err.Error()))
+				}
+				signed[v.Unit] = of
+			}
+			by[i] = signed[v.Unit]
+			v.Unit = by[i].unit
+		}
+		counts = func(i int, experiment string) bool {
+			return k.For(experiment) && (by[i] == nil || by[i].goodFor(experiment))
+		}
+	}
+	for i, v := range events {
+		if err := v.Check(); err != nil {
+			return atEvent(i, err)
+		}
+	}
+	return f.Engine.Track(r.Context(), events, counts)
+}
+
+// A signedFor is a unit, and the experiments that its signature is good for.
+type signedFor struct {
+	unit string
+	in   []string
+}
+
+func (s *signedFor) goodFor(experiment string) bool {
+	return slices.Contains(s.in, serve.AnyExperiment) || slices.Contains(s.in, experiment)
+}
+
+// signedFor reads the signature of a unit, which must be good for something.
+func (f *front) signedFor(token string) (*signedFor, error) {
+	var out signedFor
+	for _, name := range append(f.Engine.Names(), serve.AnyExperiment) {
+		if unit, err := f.Engine.SignedUnit(name, token); err == nil {
+			out.unit, out.in = cmp.Or(out.unit, unit), append(out.in, name)
+		}
+	}
+	if out.in == nil {
+		return nil, serve.ErrSignature
+	}
+	return &out, nil
+}
