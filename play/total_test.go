@@ -377,6 +377,7 @@ func TestApart(t *testing.T) {
 		{nil, 0.5, 2}, {[]said{{0, 1, none}, {0, none, 3}}, 1, 3}, {[]said{{0, none, 3}, {0, 1, 4}, {0, 2, 5}}, 1, 3},
 		{[]said{{0, none, 9}, {0, none, 1}}, 0.5, 7}, {[]said{{0, none, none}, {0, -1, none}}, -1, 2},
 	} {
+		cfg.Policy = asks(9)
 		l, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -394,11 +395,11 @@ func TestApart(t *testing.T) {
 			}
 			again := cfg
 			again.Policy, again.Epoch = asks(9), Epoch{2}
-			if l, err = Restore(again, func(func([]byte, error) bool) {}, l.State()); err != nil {
+			if l, err = Restore(again, each(nil), l.State()); err != nil {
 				t.Fatal(err)
 			}
 			again.Apart, again.Policy = false, asks(9)
-			if _, err := Restore(again, func(func([]byte, error) bool) {}, l.State()); !errors.Is(err, ErrState) {
+			if _, err := Restore(again, each(nil), l.State()); !errors.Is(err, ErrState) {
 				t.Errorf("another way to count: %v", err)
 			}
 		}

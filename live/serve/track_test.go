@@ -32,6 +32,7 @@ var heard = map[string]string{
 
 // A bought is a decision as an independent reading of the rules has it: what counts of its two numbers so far.
 type bought struct {
+	unit           string
 	arm            int
 	made, deadline time.Time
 	reward, basket float64
@@ -81,10 +82,10 @@ func (d *bought) take(kind string, v Event, now time.Time) {
 
 // What is released of events is what an independent reading of the rules makes of each decision: the newest
 // of a unit that is open, the first event of each number or all of them, nothing that says to be of before, over
-// restarts.
+// restarts, and over kills, which lose what was decided since the last commit, and none of the events.
 func TestTrack(t *testing.T) {
 	for kind, text := range heard {
-		for seed := range uint64(3) {
+		for seed := range testkit.Size(uint64(1), 5) {
 			t.Run(fmt.Sprint(kind, seed), func(t *testing.T) {
 				c, disk, rewards, baskets := newClock(), store.NewMemory(), newSums(), newSums()
 				cfg := Config{Store: disk.Open, Clock: c.Now, Curator: func(rc release.Config) (release.Curator, error) {
@@ -100,10 +101,19 @@ func TestTrack(t *testing.T) {
 				newest, offers := map[string]*bought{}, map[string]string{}
 				seen := map[string]bool{}
 				made := func(unit string, arm int, until time.Time) {
-					d := &bought{arm: arm, made: c.Now(), deadline: until, reward: 0.25, basket: 1, ids: map[string]bool{}}
+					d := &bought{unit: unit, arm: arm, made: c.Now(), deadline: until, reward: 0.25, basket: 1, ids: map[string]bool{}}
 					all, newest[unit] = append(all, d), d
 				}
+				durable := 0
 				for round := range 500 {
+					if round%50 == 35 { // it has no time to write
+						e.stop()
+						<-e.done
+						e, all, newest = open(t, cfg), all[:durable], map[string]*bought{}
+						for _, d := range all {
+							newest[d.unit] = d
+						}
+					}
 					settle(t, e, c, time.Duration(src.IntN(12)/10)*time.Second, 1)
 					if round%100 == 70 {
 						if err := e.Close(); err != nil {
@@ -111,6 +121,7 @@ func TestTrack(t *testing.T) {
 						}
 						e = open(t, cfg)
 					}
+					durable = len(all)
 					unit := fmt.Sprint(src.IntN(60))
 					switch src.IntN(7) {
 					case 0, 1:
@@ -139,6 +150,7 @@ func TestTrack(t *testing.T) {
 						if got == Accepted {
 							made(unit, k.arm, time.UnixMilli(k.deadline))
 						}
+						durable = len(all)
 						delete(offers, unit)
 					default:
 						v := Event{Unit: unit, ID: fmt.Sprint(src.IntN(3)), Fields: map[string]float64{},
