@@ -131,7 +131,7 @@ func (p *accumulation) every() *Batch {
 func (p *accumulation) grow(a int) *Batch {
 	arm := &p.arms[a]
 	n := Forever
-	if next := grown(arm.plays, p.alpha); next < Forever {
+	if next := p.End(a, arm.plays); next < Forever {
 		n = next - arm.plays
 		arm.plays = next
 		p.round += n

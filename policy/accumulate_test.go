@@ -94,7 +94,19 @@ const (
 // one reward at a time. Where indices are equal up to the arithmetic of either it follows got.
 func accumulating(tab table, got []int, eps, sigma, alpha, caution float64, first int, imed, noisy bool,
 	how flaw) []int {
+	return accumulatingSince(make([]int, len(tab.reward)), tab, got, eps, sigma, alpha, caution, first, imed, noisy, how)
+}
+
+// accumulatingSince has arms that come before that batch, in their order, 0 for those that are there.
+func accumulatingSince(since []int, tab table, got []int, eps, sigma, alpha, caution float64, first int, imed,
+	noisy bool, how flaw) []int {
 	arms := len(tab.reward)
+	there := 0
+	for _, s := range since {
+		if s == 0 {
+			there++
+		}
+	}
 	var played []int
 	n, m, sum, noise, last, mean := make([]int, arms), make([]int, arms), make([]float64, arms),
 		make([]float64, arms), make([]int, arms), make([]float64, arms)
@@ -118,13 +130,13 @@ func accumulating(tab table, got []int, eps, sigma, alpha, caution float64, firs
 		last[a] += size
 		mean[a] = min(1, max(0, (sum[a]+noise[a])/float64(last[a])))
 	}
-	for j := range first * arms { // the first batches take turns
+	for j := range first * there { // the first batches take turns
 		if len(played) == len(got) {
 			return played
 		}
-		played = append(played, j%arms)
+		played = append(played, j%there)
 	}
-	for a := range arms {
+	for a := range there {
 		s := 0.0
 		for j := range first {
 			s += tab.reward[a][j]
@@ -132,10 +144,16 @@ func accumulating(tab table, got []int, eps, sigma, alpha, caution float64, firs
 		n[a] = first
 		finish(a, s, first)
 	}
-	for len(played) < len(got) {
+	for batch := 1; len(played) < len(got); batch++ {
 		t := float64(len(played) + 1)
 		top := slices.Max(mean)
 		index := func(a int) float64 { // the lowest is played
+			if since[a] > batch {
+				return math.Inf(1)
+			}
+			if n[a] == 0 {
+				return math.Inf(-1)
+			}
 			w, r := float64(n[a]), 0.0
 			if noisy {
 				r = float64(m[a]) / w
@@ -160,6 +178,9 @@ func accumulating(tab table, got []int, eps, sigma, alpha, caution float64, firs
 			}
 		}
 		goal := max(n[best]+1, int(math.Ceil(alpha*float64(n[best])-1e-9)))
+		if n[best] == 0 {
+			goal = first
+		}
 		size, s := goal-n[best], 0.0
 		for n[best] < goal {
 			if len(played) == len(got) {

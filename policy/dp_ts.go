@@ -320,8 +320,36 @@ func (p *DPTS) shares(t float64) *Batch {
 // Drop takes an arm off for good, and withdraws the batch that is out: what its arms had of it they
 // are owed (play.Dropper).
 func (p *DPTS) Drop(arm int) {
+	p.owe()
 	p.accumulation.Drop(arm)
-	if p.round == 0 { // the first batch, which is asked for again
+}
+
+// AddArm adds an arm, the one after the last, and withdraws the batch that is out, as Drop does
+// (play.Grower). All intervals are computed anew, for the new number of arms.
+//
+// Theorem A holds for the time from one arm that comes at a round t_p to the next, against the best arm
+// that is there, with ft_p/(1−f) rounds more. K is the number of arms then; the level is that of K, so G_t
+// fails with probability at most 1/t, or, if when arms come follows from releases, (1 + log K)/t, since
+// the k-th arm is at the level of k arms at least. First those arms are raised that have less than the
+// floor gives them, which are at most ft/(1−f) rounds, all arms together. In a batch that the shares play
+// after that, begun in round t, each active arm has ft/K − 1 plays at least, and the batch ends by round
+// 1.5t + K: so the best arm, if it is active, has fs/4K plays in each round s ≥ 7K/f, and the rest of the
+// proof is as it stands. In B the arm that is played and the best arm there is have one law given the
+// releases, whatever arms there were before.
+func (p *DPTS) AddArm() error {
+	p.owe()
+	if err := p.accumulation.AddArm(); err != nil {
+		return err
+	}
+	p.own = append(p.own, drawn{end: p.first, hi: 1})
+	p.field, p.looked = newLargest(len(p.own)), 0
+	return nil
+}
+
+// owe gives the arms of the batch that is out their plays of it back as credit, but of the first batch,
+// which is asked for again.
+func (p *DPTS) owe() {
+	if p.batch.Rounds() == p.round {
 		return
 	}
 	for _, play := range p.batch.Plays {

@@ -77,14 +77,25 @@ const (
 	pools                   // releases count by their rewards
 	loses                   // it forgets what came before the last release
 	halves                  // it takes the noise's deviation for half of what it is
+	fewArms                 // its intervals are for the arms that it began with
 )
 
 // drawnReference holds the batches of a policy against the definition in DPTS' comment, reward by reward,
 // by sums over a fine grid and by searches of its own. It returns what is wrong first.
 func drawnReference(p *DPTS, tab table, alpha, floor float64, first, horizon int, tail privacy.Tail,
 	how drawnFlaw) error {
+	return drawnSince(math.MaxInt, p, tab, alpha, floor, first, horizon, tail, how)
+}
+
+// drawnSince has the last arm come before that batch.
+func drawnSince(late int, p *DPTS, tab table, alpha, floor float64, first, horizon int, tail privacy.Tail,
+	how drawnFlaw) error {
 	type sum struct{ n, s, v float64 }
 	k := len(tab.reward)
+	points := 2500
+	if late < math.MaxInt { // an arm without a release has a wide law
+		points = 20_000
+	}
 	past, waits, end, plays := make([][]sum, k), make([]sum, k), make([]int, k), make([]int, k)
 	drawn, owed, level := make([]int, k), make([]float64, k), 0.0
 	bounds, looked := make([][2]float64, k), make([]int, k)
@@ -93,8 +104,32 @@ func drawnReference(p *DPTS, tab table, alpha, floor float64, first, horizon int
 		end[a] = first
 	}
 	variance := float64(tail.Sigma*tail.Sigma) + 2*tail.H*tail.H
-	for t := 0; ; {
+	counted := len(p.own)
+	k = counted
+	for t, batch := 0, 0; ; batch++ {
 		b := p.Next(released)
+		if batch == late {
+			before := make([]float64, k)
+			for a := range before {
+				before[a] = p.own[a].credit
+			}
+			for _, play := range b.Plays {
+				before[play.Arm] += float64(play.Rounds)
+			}
+			if err := p.AddArm(); err != nil {
+				return err
+			}
+			for a := range before {
+				if math.Abs(p.own[a].credit-before[a]) > 1e-9 {
+					return fmt.Errorf("arm %d is owed %v of a batch that was withdrawn, want %v", a, p.own[a].credit, before[a])
+				}
+				owed[a] = p.own[a].credit
+			}
+			if k, level = k+1, 0; how != fewArms {
+				counted = k
+			}
+			b = p.Next(privacy.Released{})
+		}
 		if t > 0 {
 			// who is not ruled out
 			var n, s, low float64
@@ -111,8 +146,10 @@ func drawnReference(p *DPTS, tab table, alpha, floor float64, first, horizon int
 				n, s = n+all.n, s+all.s
 				means[a] = min(1, max(0, all.s/all.n))
 				m := float64(len(past[a]))
-				if again || looked[a] < len(past[a]) {
-					c := math.Log(2 * float64(k) * m * (m + 1) * level)
+				if all.n == 0 {
+					bounds[a] = [2]float64{0, 1}
+				} else if again || looked[a] < len(past[a]) {
+					c := math.Log(2 * float64(counted) * m * (m + 1) * level)
 					bounds[a] = [2]float64{1 - noisyEnd(1-means[a], c, all.n, m, all.v, tail),
 						noisyEnd(means[a], c, all.n, m, all.v, tail)}
 					looked[a] = len(past[a])
@@ -134,7 +171,7 @@ func drawnReference(p *DPTS, tab table, alpha, floor float64, first, horizon int
 			from, to := math.Inf(1), math.Inf(-1)
 			for i, a := range active {
 				rel := past[a]
-				if how == loses {
+				if how == loses && len(rel) > 0 {
 					rel = rel[len(rel)-1:]
 				}
 				all := 0.0
@@ -154,6 +191,9 @@ func drawnReference(p *DPTS, tab table, alpha, floor float64, first, horizon int
 					}
 					wn, ws, w2n, w2v = wn+w*x.n, ws+w*x.s, w2n+w*w*x.n, w2v+w*w*v
 				}
+				if len(rel) == 0 {
+					wn, ws, w2n = 1, base, 1
+				}
 				e := min(1, max(0, ws/wn))
 				deviation := func(x float64) float64 {
 					if how == plugsIn {
@@ -166,9 +206,9 @@ func drawnReference(p *DPTS, tab table, alpha, floor float64, first, horizon int
 				from, to = min(from, e-7*alpha*math.Sqrt(w2n/4+w2v)/wn), max(to, e+7*alpha*math.Sqrt(w2n/4+w2v)/wn)
 			}
 			shares, before := make([]float64, len(active)), make([]float64, len(active))
-			const points = 2500
+			from, to = max(from, -2), min(to, 3)
 			for j := range points + 1 {
-				x := from + (to-from)*float64(j)/points
+				x := from + (to-from)*float64(j)/float64(points)
 				all := 1.0
 				now := make([]float64, len(active))
 				for i, f := range laws {

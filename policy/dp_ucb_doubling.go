@@ -124,6 +124,14 @@ func (p *DPUCBDoubling) Next(released privacy.Released) *Batch {
 	return p.grow(best)
 }
 
+// AddArm is as for DPKLUCB (play.Grower). The regret's proof reads plays and releases of two arms and says
+// nothing of when they came, so that its bound holds from one arm that comes to the next, against the best
+// that is there, with T the end of that time: an arm without a release goes first, so (ii) is of releases.
+func (p *DPUCBDoubling) AddArm() error {
+	p.other = append(p.other, otherNoise{})
+	return p.accumulation.AddArm()
+}
+
 // width is what a mean of n rewards with m noises is wrong by, one side, with probability at most
 // e^{−x}.
 func (o *otherNoise) width(x, n, m float64) float64 {

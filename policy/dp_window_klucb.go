@@ -145,5 +145,16 @@ func (a *windowed) forget(before int) {
 // BearsMore says that a batch may bring more rewards than it asked for.
 func (p *DPWindowKLUCB) BearsMore() bool { return true }
 
+// AddArm adds an arm, the one after the last, and withdraws the batch that is out (play.Grower). The
+// window must have room for two batches of it, too. What is said of an index is said of its own too.
+func (p *DPWindowKLUCB) AddArm() error {
+	if least := 2 * float64(len(p.arms)+1) * float64(p.first); float64(p.window) < least {
+		return fmt.Errorf("window is %d, must be at least %.0f for one arm more: two batches of %d rounds of each",
+			p.window, least, p.first)
+	}
+	p.arms, p.batch.Plays = append(p.arms, windowed{}), p.batch.Plays[:0]
+	return nil
+}
+
 // Drop takes an arm off for good, and withdraws the batch that is out.
 func (p *DPWindowKLUCB) Drop(arm int) { p.arms[arm].off, p.batch.Plays = true, p.batch.Plays[:0] }

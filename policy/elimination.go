@@ -16,6 +16,12 @@ func newElimination(arms int) elimination {
 	return e
 }
 
+// NoArm says why no arm can be added.
+func (e *elimination) NoArm() string {
+	return "it drops arms by comparing equal numbers of rewards of all, and an arm that comes later was in no " +
+		"comparison"
+}
+
 // each is so many rounds of every survivor, to be released; the last survivor is played for ever.
 func (e *elimination) each(rounds int) *Batch {
 	e.batch.Plays = e.batch.Plays[:0]
