@@ -58,6 +58,7 @@ var changeable = []string{"end", "floor", "window"}
 // --person-cap refuses stays a draft, and is tried again at the next start of the program.
 func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out io.Writer) error {
 	var fresh, other []*decl.Experiment
+	more := map[string][]serve.Added{} // arms, by experiment
 	for _, x := range all {
 		is, err := e.Get(ctx, x.Name)
 		if errors.Is(err, serve.ErrNotFound) {
@@ -73,6 +74,7 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 			}
 			x.Policy = is.Experiment.Policy
 		}
+		more[x.Name] = newArms(&is, x)
 		keys, err := differs(&is.Experiment, x)
 		if err != nil {
 			return err
@@ -91,13 +93,13 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 		case serve.Draft:
 			fresh = append(fresh, x)
 		}
-		if len(keys) > 0 {
+		if len(keys)+len(more[x.Name]) > 0 {
 			other = append(other, x)
 		}
 	}
 	for _, x := range other {
 		if err := e.Change(ctx, x.Name, serve.Change{End: &x.End, Window: &x.Window,
-			Floor: &x.Floor}); err != nil {
+			Floor: &x.Floor, Add: more[x.Name]}); err != nil {
 			return usagef("--experiments: %w", err)
 		}
 		fmt.Fprintf(out, "experiment %s was changed\n", x.Name)
@@ -120,6 +122,27 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 		}
 	}
 	return nil
+}
+
+// newArms are the arms that a file has beyond those of an experiment that runs. The file then counts as one with
+// the experiment's: arms that were added otherwise need not be in it.
+func newArms(is *serve.Info, x *decl.Experiment) (more []serve.Added) {
+	if is.State == serve.Draft {
+		return nil
+	}
+	all := is.Experiment.Arms
+	for i, a := range x.Arms {
+		if i < len(all) && (a.Name != all[i].Name || !bytes.Equal(a.Value, all[i].Value)) {
+			return nil
+		}
+		if i >= len(all) {
+			more = append(more, serve.Added{Name: a.Name, Value: a.Value})
+		}
+	}
+	if len(x.Arms) >= is.Experiment.FirstArms() {
+		x.Arms = all
+	}
+	return more
 }
 
 // differs are the keys in which two declarations differ, in their normal form.

@@ -58,6 +58,27 @@ type Dropper interface {
 	Drop(arm int)
 }
 
+// A Grower can go on with one arm more, which the operator adds.
+type Grower interface {
+	policy.Policy
+	// AddArm adds an arm, whose number is that after the last, and withdraws the batch that is out, as
+	// Dropper.Drop does; or it says why it cannot, and nothing has changed.
+	AddArm() error
+}
+
+// AddsArms says why no arm can be added to what a policy plays live, and is nil if one can: what is proved of
+// it must be proved with arms that come later (Grower). A policy may say itself why not, by a method NoArm.
+func AddsArms(p policy.Policy) error {
+	if _, ok := p.(Grower); ok {
+		return nil
+	}
+	why := "nothing is proved of it with an arm that comes later"
+	if r, ok := p.(interface{ NoArm() string }); ok {
+		why = r.NoArm()
+	}
+	return fmt.Errorf("%T takes no arm while it is played: %s", p, why)
+}
+
 // Admit says how a policy takes its queue when it is played live, and refuses those that
 // cannot be: by their mechanism, or because nobody has looked whether they bear with more
 // rewards than they asked for.

@@ -115,7 +115,7 @@ func (l arms) share(rows []row, as line, got privacy.Released) (privacy.Released
 
 // hold has the queues know what is held.
 func (l *Live) hold() {
-	for a := range l.s.Arms {
+	for a := range min(len(l.s.Arms), len(l.ahead)) { // lines may be before one that adds an arm
 		l.s.Arms[a].ahead = count(l.ahead[a])
 	}
 }

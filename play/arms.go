@@ -339,6 +339,8 @@ func (l arms) add(p *past, in line) error {
 		return l.addRest(p, in)
 	case in.Off != nil:
 		return l.addOff(p, *in.Off, in)
+	case in.Add != nil:
+		return l.addArm(p, *in.Add, in)
 	}
 	b := p.batch()
 	switch only := len(in.Plays) == 0 && len(in.Ahead) > 0; {
@@ -469,13 +471,45 @@ func (l arms) addRelease(p *past, rows []row, in line) (released privacy.Release
 // addOff is a line that takes an arm off.
 func (l arms) addOff(p *past, a int, in line) error {
 	dropper, ok := l.cfg.Policy.(Dropper)
-	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.Off[a] || in.Gone < 0 ||
+	if !ok || p.batch() == nil || a < 0 || a >= len(p.heads) || p.Off[a] || in.Gone < 0 || in.Add != nil ||
 		len(in.Plays)+len(in.Ahead)+len(in.Rest)+len(in.Release)+len(in.Metrics) > 0 {
 		return fmt.Errorf("%w: arm %d cannot have been taken off", ErrState, a)
 	}
 	p.Off[a], l.ahead[a] = true, nil
 	p.heads[a] = plus(p.heads[a], in.Gone) // of lines of programs before
 	dropper.Drop(a)
+	l.driver.replay(privacy.Released{})
+	return nil
+}
+
+// addArm is a line that adds an arm.
+func (l arms) addArm(p *past, a int, in line) error {
+	grower, ok := l.cfg.Policy.(Grower)
+	if !ok || p.batch() == nil || l.cfg.Gathering.On() || a != len(p.heads) || in.Gone != 0 ||
+		len(in.Plays)+len(in.Ahead)+len(in.Release)+len(in.Metrics) > 0 {
+		return fmt.Errorf("%w: arm %d cannot have been added", ErrState, a)
+	}
+	if err := grower.AddArm(); err != nil {
+		return fmt.Errorf("%w: arm %d cannot have been added: %w", ErrState, a, err)
+	}
+	l.grow()
+	p.Off, p.Released, p.Releases = append(p.Off, false), append(p.Released, 0), append(p.Releases, 0)
+	p.Sums, p.heads, p.asked = append(p.Sums, 0), append(p.heads, 0), append(p.asked, 0)
+	if p.Cells != nil {
+		p.Cells = append(p.Cells, make([]CellSums, l.cfg.Cells.Count))
+	}
+	if p.rewards != nil { // slots are told apart, and in no order
+		if err := l.outline(p); err != nil {
+			return err
+		}
+	}
+	for i := range l.further {
+		if f := &l.further[i]; f.outline != nil {
+			if err := f.outlines(l.cfg); err != nil {
+				return err
+			}
+		}
+	}
 	l.driver.replay(privacy.Released{})
 	return nil
 }

@@ -413,7 +413,7 @@ func (v *vectors) outline(p *past) (err error) {
 func (v *vectors) add(p *past, in line) error {
 	done := p.heads[0]
 	switch {
-	case len(in.Plays)+len(in.Ahead)+len(in.Rest)+len(in.Metrics) > 0 || in.Off != nil || in.Gone != 0:
+	case len(in.Plays)+len(in.Ahead)+len(in.Rest)+len(in.Metrics) > 0 || in.Off != nil || in.Add != nil || in.Gone != 0:
 		return fmt.Errorf("%w: it is a line of arms", ErrState)
 	case in.N < 1 || in.N > maxIssued-done || v.cfg.Horizon > 0 && in.N > v.cfg.Horizon-done:
 		return fmt.Errorf("%w: it releases %d decisions after %d", ErrState, in.N, done)

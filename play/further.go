@@ -111,6 +111,14 @@ func (f *further) curate(cfg Config) (err error) {
 	return nil
 }
 
+// outlines says what the curator of people's rewards releases.
+func (f *further) outlines(cfg Config) (err error) {
+	if f.outline, err = release.NewOutline(f.curated(cfg.Arms*cfg.Cells.each()), true); err != nil {
+		return fmt.Errorf("play: %s %q: %w", f.what, f.Name, err)
+	}
+	return nil
+}
+
 // stepCurator builds a curator that takes sums of steps.
 func stepCurator(build func(release.Config) (release.Curator, error), cfg release.Config,
 	ledger *privacy.Ledger) (release.StepCurator, error) {

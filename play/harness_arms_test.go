@@ -60,6 +60,7 @@ type watchedExact struct {
 }
 
 func (p watchedExact) Drop(arm int)                          { p.watched.Policy.(Dropper).Drop(arm) }
+func (p watchedExact) AddArm() error                         { return p.watched.Policy.(Grower).AddArm() }
 func (p watchedExact) BearsMore() bool                       { return p.watched.BearsMore() }
 func (p watchedExact) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
 func (p watchedExact) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
@@ -139,7 +140,7 @@ func (g *armsGame) decide(h *house, pick choice) error {
 	if h.live.Shares() != nil { // coins
 		often = 2
 	}
-	if a := pick(h.cfg.Arms, "arm"); pick(often, "floor") == 0 && !h.live.s.Arms[a].Off {
+	if a := pick(len(h.live.s.Arms), "arm"); pick(often, "floor") == 0 && !h.live.s.Arms[a].Off {
 		arm = a
 	}
 	number := h.live.s.Arms[arm].Issued

@@ -60,6 +60,7 @@ type house struct {
 	notes int // of the lines, that are no batch's
 	state []byte
 	ended bool // decisions have
+	grows bool // arms are added
 
 	// The model.
 	now     int64
@@ -239,7 +240,7 @@ func (h *house) crash() error {
 	h.rewards, h.gone = maps.Clone(h.durable), maps.Clone(h.kept)
 	for t := range h.owner {
 		// What the state does not have is void: its number may be another's.
-		if q := s.Arms[t.Arm]; t.Number >= q.Issued {
+		if t.Arm >= len(s.Arms) || t.Number >= s.Arms[t.Arm].Issued {
 			delete(h.rewards, t)
 			delete(h.gone, t)
 			delete(h.owner, t)
@@ -427,6 +428,19 @@ func (h *house) takeOff(arm, crash int) error {
 	return h.finish(before, c, crash)
 }
 
+// addArm adds an arm, with a crash at some place of it.
+func (h *house) addArm(crash int) error {
+	before := h.live.State()
+	c, err := h.live.AddArm([]byte(`{"arm":"another"}`))
+	if err != nil || crash == beforeWrite {
+		return errors.Join(err, h.crash())
+	}
+	if n := len(h.live.s.Arms); len(c.Taken) > 0 || n != len(before.Arms)+1 || h.live.s.Arms[n-1].Issued > 0 {
+		return caught("an arm that is added takes %v, and makes %d arms of %d", c.Taken, n, len(before.Arms))
+	}
+	return h.finish(before, c, crash)
+}
+
 // note writes a line that is no batch's, with a crash at some place of it.
 func (h *house) note(crash int) error {
 	if h.fault != none {
@@ -511,8 +525,11 @@ func (h *house) step(pick choice) error {
 		if pick(60, "off") == 59 {
 			return h.takeOff(pick(max(1, h.cfg.Arms), "arm"), pick(places, "place"))
 		}
-		if pick(60, "note") == 59 {
+		switch what := pick(60, "note"); {
+		case what == 59:
 			return h.note(pick(places, "place"))
+		case what > 50 && h.grows && len(h.live.s.Arms) < h.cfg.Arms+3:
+			return h.addArm(pick(places, "place"))
 		}
 	case 9, 10:
 		h.now += int64(pick(6, "time"))

@@ -19,6 +19,15 @@ func celled(build func() house) func() house {
 	}
 }
 
+// growing is a house to which arms are added.
+func growing(build func() house) func() house {
+	return func() house {
+		h := build()
+		h.grows = true
+		return h
+	}
+}
+
 // Whatever happens in whatever order, with crashes at every point: each accepted reward is in
 // exactly one release, after the deadlines of all its decisions, whose count is that of its decisions
 // and whose sums those of accepted rewards and defaults, and which is handed out once. A metric is
@@ -65,6 +74,10 @@ func TestLiveIsTheModel(t *testing.T) {
 		"cells, joint":            {build: celled(arms("joint", Jointly, false, false)), lines: 40},
 		"cells, metric":           {build: celled(arms("dp-klucb", AtLeast, false, true)), sole: true},
 		"cells, joint, metric":    {build: celled(arms("joint", Jointly, false, true)), lines: 40, sole: true},
+		"an arm more":             {build: growing(arms("dp-klucb", 0, false, false)), rapid: true},
+		"an arm more, dp-ts":      {build: growing(arms("dp-ts", 0, false, false))},
+		"an arm more, drop":       {build: growing(arms("dp-klucb", AtLeast, true, false))},
+		"an arm more, cells":      {build: growing(celled(arms("dp-klucb", AtLeast, false, true))), sole: true},
 		"contexts":                {build: ofContexts, least: 3, full: 30, lines: 5, rapid: true},
 		"contexts, joint privacy": {build: ofClinic, least: 2, full: 20, lines: 15, rapid: true},
 		"contexts, segments":      {build: ofSegments, least: 2, full: 20, lines: 15},
@@ -99,7 +112,7 @@ func TestLiveIsTheModel(t *testing.T) {
 
 // longer plays more steps than rapid draws, as long as nothing of the whole test has failed.
 func longer(t, whole *testing.T, build func() house, seeds, least int) {
-	lines, gone, cut, early, rests, drops := 0, 0, 0, 0, 0, build().cfg.Take != 0
+	lines, gone, cut, early, rests, added, drops := 0, 0, 0, 0, 0, 0, build().cfg.Take != 0
 	var noises []float64
 	for seed := range uint64(seeds) {
 		if whole.Failed() {
@@ -116,6 +129,10 @@ func longer(t, whole *testing.T, build func() house, seeds, least int) {
 		gone += bytes.Count(bytes.Join(h.lines, nil), []byte(`"gone"`))
 		rests += bytes.Count(bytes.Join(h.lines, nil), []byte(`{"rest":[`))
 		noises = append(noises, h.noises...)
+		added += len(h.live.s.Arms) - h.cfg.Arms
+	}
+	if build().grows && added < seeds {
+		t.Errorf("%d arms were added: nothing was tested", added)
 	}
 	if drops && gone < seeds {
 		t.Errorf("%d releases in all of what does not all count: nothing was tested", gone)

@@ -38,9 +38,7 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 	if len(left) == 0 {
 		return nil, fmt.Errorf("play: arm %d is the last one: stop the play instead", arm)
 	}
-	for i, p := range l.s.Batch {
-		l.s.Arms[p.Arm].Asked = l.before[i]
-	}
+	l.withdraw()
 	c := &Commit{drop: func() { dropper.Drop(arm) }}
 	q := &l.s.Arms[arm]
 	q.Off, q.Asked, q.ahead, l.ahead[arm] = true, 0, 0, nil
@@ -55,6 +53,76 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 		return nil, l.failed
 	}
 	return c, nil
+}
+
+// AddArm adds an arm, whose number is that after the last, with a line that says what else is to be known of
+// it: one JSON value, which must depend on no reward and may be nil. The batch that is out is withdrawn, as
+// TakeOff has it, and from the Commit on, which is as for a release, the policy plays the arm; decisions may
+// be for it from now on. The policy must be a Grower. Nothing is paid for it: the sums of an arm are slots of
+// its own, and when it comes depends on no reward but through what was released.
+func (l *Live) AddArm(change json.RawMessage) (*Commit, error) {
+	if err := l.ready(); err != nil {
+		return nil, err
+	}
+	arm := len(l.s.Arms)
+	switch {
+	case l.ending:
+		return nil, ErrStopped
+	case l.cfg.Policy == nil:
+		return nil, errors.New("play: no arm can be added: decisions with contexts bring their actions")
+	case l.cfg.Gathering.On():
+		return nil, fmt.Errorf("play: no arm can be added under trust %s: who gathers sums knows the arms there were",
+			l.cfg.Gathering.Trust)
+	case (arm+1)*l.cfg.Cells.each() > maxArms:
+		return nil, fmt.Errorf("play: there are %d arms, must be at most %d", arm, maxArms/l.cfg.Cells.each())
+	}
+	if err := AddsArms(l.cfg.Policy); err != nil {
+		return nil, fmt.Errorf("play: no arm can be added: %w", err)
+	}
+	if err := l.cfg.Policy.(Grower).AddArm(); err != nil {
+		return nil, fmt.Errorf("play: no arm can be added: %w", err)
+	}
+	l.withdraw()
+	l.grow()
+	l.s.Arms = append(l.s.Arms, Queue{})
+	err := l.s.Arms[arm].enter(l.cfg.Epoch)
+	if err == nil {
+		err = l.side.curate(nil) // they hold nothing between releases
+	}
+	for i := range l.further {
+		if err == nil {
+			err = l.further[i].curate(l.cfg)
+		}
+	}
+	c := &Commit{drop: func() {}} // the policy knows of it
+	if err == nil {
+		l.driver.Released = privacy.Released{} // the policy has had what the batch before released
+		err = l.wait(c, line{Add: &arm, Change: change})
+	}
+	if err != nil {
+		l.failed = fmt.Errorf("play: arm %d: %w", arm, err)
+		return nil, l.failed
+	}
+	return c, nil
+}
+
+// withdraw withdraws the batch that is out.
+func (l *Live) withdraw() {
+	for i, p := range l.s.Batch {
+		l.s.Arms[p.Arm].Asked = l.before[i]
+	}
+}
+
+// grow has room for one arm more in what is no state.
+func (l *Live) grow() {
+	l.cfg.Arms++
+	l.releases, l.ends = append(l.releases, false), append(l.ends, 0)
+	l.ahead = append(l.ahead, nil)
+	for i := range l.further {
+		if f := &l.further[i]; f.sums != nil {
+			f.sums = append(f.sums, make([]float64, l.cfg.Cells.each())...)
+		}
+	}
 }
 
 // Note writes a line of the transcript that is no batch's, what an operator changed: one JSON value,

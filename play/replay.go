@@ -57,9 +57,9 @@ func Replay(cfg Config, lines iter.Seq2[[]byte, error]) (*Replayed, error) {
 	if err := l.side.outline(p); err != nil {
 		return nil, fmt.Errorf("play: %w", err)
 	}
-	for i, f := range l.further {
-		if l.further[i].outline, err = release.NewOutline(f.curated(l.cfg.Arms*l.cfg.Cells.each()), true); err != nil {
-			return nil, fmt.Errorf("play: %s %q: %w", f.what, f.Name, err)
+	for i := range l.further {
+		if err := l.further[i].outlines(l.cfg); err != nil {
+			return nil, err
 		}
 	}
 	if err := follow(lines, p.add, &p.Lines); err != nil {
@@ -167,7 +167,7 @@ func (p *past) add(text []byte) error {
 	switch {
 	case p.rested:
 		return fmt.Errorf("%w: it follows the rest, after which there is nothing", ErrState)
-	case in.Change == nil:
+	case in.Change == nil, in.Add != nil:
 		return p.of.side.add(p, in)
 	}
 	if p.batch() == nil && p.of.cfg.Policy != nil || in.N != 0 || in.Off != nil || in.Gone != 0 ||

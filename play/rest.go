@@ -118,7 +118,7 @@ func (l *Live) closeRest() (*Commit, error) {
 
 // addRest is the line of the rest.
 func (l arms) addRest(p *past, in line) error {
-	wrong := in.Off != nil || in.Gone != 0 || len(in.Plays) > 0
+	wrong := in.Off != nil || in.Add != nil || in.Gone != 0 || len(in.Plays) > 0
 	var rows []row
 	last := -1
 	for i, r := range in.Rest {

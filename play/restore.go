@@ -18,7 +18,7 @@ var ErrState = errors.New("the state is not that of the policy and its transcrip
 // A line of the transcript is one batch: its plays, and what it released as the ledger writes it,
 // if it released anything, and with it, or alone, what was released ahead of a batch. With contexts it
 // is a segment: its number of decisions, what the policy tells of its vectors, and its release. Or it is
-// an arm that was taken off, in old ones with as many decisions as were destroyed, what else was changed,
+// an arm that was taken off, in old ones with as many decisions as were destroyed, or one that was added, what else was changed,
 // or the rest, after which there is none.
 type line struct {
 	N     int     `json:"n,omitempty"`
@@ -32,6 +32,7 @@ type line struct {
 	Metrics []json.RawMessage `json:"metrics,omitempty"`
 	Rules   []ruleLine        `json:"rules,omitempty"`
 	Off     *int              `json:"off,omitempty"`
+	Add     *int              `json:"add,omitempty"` // of which Change may say more
 	Gone    int               `json:"gone,omitempty"`
 	Change  json.RawMessage   `json:"change,omitempty"`
 }
@@ -101,9 +102,8 @@ func Restore(cfg Config, lines iter.Seq2[[]byte, error], s State) (*Live, error)
 	if err := s.validate(signed); err != nil {
 		return nil, fmt.Errorf("play: %w: %w", ErrState, err)
 	}
-	if len(s.Arms) != l.cfg.Arms || s.Terms != l.terms() {
-		return nil, fmt.Errorf("play: %w: it is of %d arms on %+v, must be of %d on %+v", ErrState,
-			len(s.Arms), s.Terms, l.cfg.Arms, l.terms())
+	if s.Terms != l.terms() {
+		return nil, fmt.Errorf("play: %w: it is on %+v, must be on %+v", ErrState, s.Terms, l.terms())
 	}
 	l.s = s.clone()
 	for a := range l.s.Arms {
@@ -140,6 +140,9 @@ func (l *Live) begin(lines iter.Seq2[[]byte, error]) error {
 	p := l.past()
 	if err := follow(lines, p.add, &p.Lines); err != nil {
 		return fmt.Errorf("play: line %d of the transcript: %w", p.Lines+1, err)
+	}
+	if len(l.s.Arms) != l.cfg.Arms {
+		return fmt.Errorf("play: %w: it is of %d arms, and there are %d", ErrState, len(l.s.Arms), l.cfg.Arms)
 	}
 	if p.Lines != l.s.Lines {
 		return fmt.Errorf("play: %w: it is of %d lines and there are %d", ErrState, l.s.Lines, p.Lines)

@@ -24,17 +24,18 @@ type traffic struct {
 	cfg    Config
 	unit   int // whose reward is looked for
 	stop   int // after how many decisions they end, if they do
+	grow   int // after how many there is an arm more, if there is
 	decide func(l *Live, src *rand.Rand, now int64) (what any, t Ticket, err error)
 }
 
 // toArms are units who are given an arm, some by a floor.
 func toArms(t *testing.T, take Take, drop bool, unit int) func() traffic {
 	return func() traffic {
-		return traffic{Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Take: take, Drop: drop}, unit, 0,
+		return traffic{Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Take: take, Drop: drop}, unit, 0, 0,
 			func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 				arm := l.Arm()
 				if src.IntN(5) == 0 {
-					arm = src.IntN(3)
+					arm = src.IntN(len(l.s.Arms))
 				}
 				k, err := l.Decide(Decision{Arm: arm, Cell: l.s.Arms[arm].Issued / 2 % l.cfg.Cells.each()}, now)
 				return arm, k, err
@@ -53,7 +54,7 @@ func inCells(of func() traffic) func() traffic {
 
 // toJointly are units who are given an arm by coins, for joint batches.
 func toJointly() traffic {
-	return traffic{Config{Policy: &jointly{}, Arms: 3}, 40, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
+	return traffic{Config{Policy: &jointly{}, Arms: 3}, 40, 0, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 		arm := min(2, max(0, src.IntN(10)-5)/3+src.IntN(2))
 		k, err := l.Decide(Decision{Arm: arm, Cell: l.s.Arms[arm].Issued / 2 % l.cfg.Cells.each()}, now)
 		return arm, k, err
@@ -64,7 +65,7 @@ func toJointly() traffic {
 func toContexts() traffic {
 	cfg := flatConfig()
 	cfg.Contexts = flatPolicy()
-	return traffic{cfg, 40, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
+	return traffic{cfg, 40, 0, 0, func(l *Live, src *rand.Rand, now int64) (any, Ticket, error) {
 		actions := decisionSet(src, 5)
 		best, weight := l.Best(actions), 5.0
 		if src.IntN(5) == 0 {
@@ -81,6 +82,15 @@ func stopped(of func() traffic, after int) func() traffic {
 	return func() traffic {
 		out := of()
 		out.stop = after
+		return out
+	}
+}
+
+// grown is a traffic in which there is an arm more, while the unit's decision waits.
+func grown(of func() traffic, after int) func() traffic {
+	return func() traffic {
+		out := of()
+		out.grow = after
 		return out
 	}
 }
@@ -126,10 +136,11 @@ func early(l *Live, now int64) int64 {
 type twin int
 
 const (
-	honest       twin = iota
-	countsTwice       // a reward that comes twice is answered otherwise
-	closesEarly       // a batch closes when all its rewards are in
-	heedsRewards      // who has had a reward cannot be withdrawn
+	honest        twin = iota
+	countsTwice        // a reward that comes twice is answered otherwise
+	closesEarly        // a batch closes when all its rewards are in
+	heedsRewards       // who has had a reward cannot be withdrawn
+	growsByReward      // an arm is added as soon as hers has come
 )
 
 // world plays a fixed traffic in which one unit, the one of a decision, reports as she will, and
@@ -195,6 +206,16 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 			if src.IntN(3) == 0 && now >= mine.Deadline-20 {
 				settle("observer", mine, 0, now)
 			}
+		}
+		s := l.s.Arms[mine.Arm].find(mine.Number)
+		heard := as == growsByReward && len(tickets) > unit && s != nil && s.Came.Has(mine.Number-s.Start)
+		if units.grow > 0 && len(l.s.Arms) == cfg.Arms && (heard || len(tickets) == units.grow) {
+			c, err := l.AddArm([]byte(`{"name":"another"}`))
+			fmt.Fprintln(&out, now, "added", l.Arm(), err)
+			if err := l.Commit(c); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "%s", c.Line)
 		}
 		at, ok := l.Due(now)
 		fmt.Fprintln(&out, "due", at, ok, l.Arm(), l.Batches(), l.Stopped(), l.Rules())
@@ -263,6 +284,10 @@ func TestTwoWorlds(t *testing.T) {
 		"cells, jointly, withdrawn": {inCells(toJointly), true, 0, 1, 3},
 		"cells, ahead":              {inCells(toArms(t, AtLeast, false, 28)), false, 0, 1, 9},
 
+		"an arm more, ahead":                   {grown(toArms(t, AtLeast, false, 40), 44), false, 0, 1, 1},
+		"an arm more, exactly":                 {grown(toArms(t, Exactly, false, 40), 44), false, 0, 1, 1},
+		"an arm more, cells, withdrawn, ahead": {grown(inCells(toArms(t, AtLeast, false, 40)), 44), true, 0, 1, 1},
+
 		"stopped, cells":               {stopped(inCells(toArms(t, AtLeast, false, 41)), 58), false, 0, 1, 1},
 		"stopped, at least":            {stopped(toArms(t, AtLeast, false, 41), 58), false, 0, 1, 1},
 		"stopped, at least, withdrawn": {stopped(toArms(t, AtLeast, false, 41), 58), true, 0, 1, 1},
@@ -276,6 +301,9 @@ func TestTwoWorlds(t *testing.T) {
 		if strings.HasSuffix(name, "ahead") != strings.Contains(silent, " 1 ahead") {
 			t.Errorf("%s: it is not", name)
 		}
+		if strings.Contains(silent, `"add":3`) != strings.HasPrefix(name, "an arm more") {
+			t.Errorf("%s: it is not", name)
+		}
 		if n := strings.Count(silent, `"release":{`); n < c.lines {
 			t.Errorf("%s: there were %d releases before", name, n)
 		}
@@ -287,8 +315,9 @@ func TestTwoWorlds(t *testing.T) {
 				t.Errorf("%s, %s: somebody sees it:\n%s", name, what, firstDifference(got, silent))
 			}
 		}
-		for _, as := range []twin{countsTwice, closesEarly, heedsRewards} {
-			if as == heedsRewards && !c.withdrawn {
+		for _, as := range []twin{countsTwice, closesEarly, heedsRewards, growsByReward} {
+			grows := strings.HasPrefix(name, "an arm more") // and has withdrawn the batch that would close early
+			if as == heedsRewards && !c.withdrawn || grows == (as == closesEarly) && (grows || as == growsByReward) {
 				continue
 			}
 			base, same := world(t, c.of, as, c.withdrawn, nil), true

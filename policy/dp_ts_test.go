@@ -77,7 +77,7 @@ const (
 	pools                   // releases count by their rewards
 	loses                   // it forgets what came before the last release
 	halves                  // it takes the noise's deviation for half of what it is
-	fewArms                 // its intervals are for the arms that it began with
+	knowsNew                // an arm without a release has a quarter of its width
 )
 
 // drawnReference holds the batches of a policy against the definition in DPTS' comment, reward by reward,
@@ -94,7 +94,7 @@ func drawnSince(late int, p *DPTS, tab table, alpha, floor float64, first, horiz
 	k := len(tab.reward)
 	points := 2500
 	if late < math.MaxInt { // an arm without a release has a wide law
-		points = 20_000
+		points = 6000
 	}
 	past, waits, end, plays := make([][]sum, k), make([]sum, k), make([]int, k), make([]int, k)
 	drawn, owed, level := make([]int, k), make([]float64, k), 0.0
@@ -104,8 +104,7 @@ func drawnSince(late int, p *DPTS, tab table, alpha, floor float64, first, horiz
 		end[a] = first
 	}
 	variance := float64(tail.Sigma*tail.Sigma) + 2*tail.H*tail.H
-	counted := len(p.own)
-	k = counted
+	k = len(p.own)
 	for t, batch := 0, 0; ; batch++ {
 		b := p.Next(released)
 		if batch == late {
@@ -125,9 +124,7 @@ func drawnSince(late int, p *DPTS, tab table, alpha, floor float64, first, horiz
 				}
 				owed[a] = p.own[a].credit
 			}
-			if k, level = k+1, 0; how != fewArms {
-				counted = k
-			}
+			k, level = k+1, 0
 			b = p.Next(privacy.Released{})
 		}
 		if t > 0 {
@@ -149,7 +146,7 @@ func drawnSince(late int, p *DPTS, tab table, alpha, floor float64, first, horiz
 				if all.n == 0 {
 					bounds[a] = [2]float64{0, 1}
 				} else if again || looked[a] < len(past[a]) {
-					c := math.Log(2 * float64(counted) * m * (m + 1) * level)
+					c := math.Log(2 * float64(k) * m * (m + 1) * level)
 					bounds[a] = [2]float64{1 - noisyEnd(1-means[a], c, all.n, m, all.v, tail),
 						noisyEnd(means[a], c, all.n, m, all.v, tail)}
 					looked[a] = len(past[a])
@@ -192,7 +189,9 @@ func drawnSince(late int, p *DPTS, tab table, alpha, floor float64, first, horiz
 					wn, ws, w2n, w2v = wn+w*x.n, ws+w*x.s, w2n+w*w*x.n, w2v+w*w*v
 				}
 				if len(rel) == 0 {
-					wn, ws, w2n = 1, base, 1
+					if wn, ws, w2n = 1, base, 1; how == knowsNew {
+						w2n = 1. / 16
+					}
 				}
 				e := min(1, max(0, ws/wn))
 				deviation := func(x float64) float64 {

@@ -58,6 +58,8 @@ type Experiment struct {
 	Name        string // [a-z0-9._-]+
 	Description string
 	Arms        []Arm // at least 2, or none where there are contexts
+	// Added says how many of Arms, the last ones, came while it ran. No file says it.
+	Added int
 	// Contextual is nil where there are arms. Otherwise each decision brings its actions, and the
 	// policy is one for sets of actions that change.
 	Contextual *Contextual
@@ -773,9 +775,28 @@ func (l *Experiment) IntervalCondition() string {
 		return "Intervals hold only if whether the sum of a row can be had does not go by its arm."
 	}
 	if what == nil {
+		return l.sinceAdded()
+	}
+	return "Intervals hold only if whether a decision is " + strings.Join(what, " or ") + " does not go by " + by + "." +
+		strings.TrimSuffix(" "+l.sinceAdded(), " ")
+}
+
+// sinceAdded says what intervals are of where arms were added, in sentences; else nothing. At each number of
+// arms K the intervals have the risk of K arms, and hold together at all times at which there are K: those
+// shown before an arm came are apart from them.
+func (l *Experiment) sinceAdded() string {
+	if l.Added == 0 {
 		return ""
 	}
-	return "Intervals hold only if whether a decision is " + strings.Join(what, " or ") + " does not go by " + by + "."
+	return fmt.Sprintf("%s came while it ran: intervals hold together at all times since then, and an arm is compared "+
+		"by what was released of it since it came.", plural(l.Added, "arm"))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (l *Experiment) checkWebhook() error {
@@ -1098,6 +1119,33 @@ func (l *Experiment) odds() string {
 		"factor of up to e^%v, about %s", total, l.Unit.Of, total.Epsilon, factor)
 }
 
+// FirstArms is how many arms there were when it began: its policy begins with these, and has been told of
+// the others as they came.
+func (l *Experiment) FirstArms() int { return len(l.Arms) - l.Added }
+
+// NoArm says why no arm more can be added while it runs, and is nil if one can: it depends on what was declared
+// alone.
+func (l *Experiment) NoArm() error {
+	switch {
+	case l.Contextual != nil:
+		return errors.New("decisions with contexts bring their actions")
+	case l.Risk != 0:
+		return fmt.Errorf("the risk of a trial, %v, is of a wrong answer among the arms that it began with", l.Risk)
+	case l.TrustModel() != privacy.TrustCentral:
+		return fmt.Errorf("under trust %s those who gather sums know the arms there were", l.Trust)
+	}
+	p, err := l.NewPolicy(ZeroCoins{})
+	if err == nil {
+		err = play.AddsArms(p)
+	}
+	for range l.Added + 1 {
+		if grower, ok := p.(play.Grower); ok && err == nil {
+			err = grower.AddArm()
+		}
+	}
+	return err
+}
+
 // NewPolicy builds the policy, with its coins at their start.
 func (l *Experiment) NewPolicy(coins policy.Coins) (policy.Policy, error) {
 	each, err := l.EachAssignment()
@@ -1133,7 +1181,7 @@ func (l *Experiment) PolicyAt(each privacy.Budget, coins policy.Coins) (policy.P
 				"answer that is allowed", l.Risk)
 		}
 		var rule identify.Identifier
-		rule, err = entry.NewIdentify(catalog.IdentifySetting{Arms: len(l.Arms), Risk: l.Risk,
+		rule, err = entry.NewIdentify(catalog.IdentifySetting{Arms: l.FirstArms(), Risk: l.Risk,
 			Budget: each, Coins: coins}, params)
 		p = rule
 	} else {
@@ -1141,7 +1189,7 @@ func (l *Experiment) PolicyAt(each privacy.Budget, coins policy.Coins) (policy.P
 			return nil, l.fail("horizon", "is missing: %s must know how many decisions there will be",
 				entry.Name)
 		}
-		p, err = entry.New(catalog.Setting{Arms: len(l.Arms), Horizon: int(l.Horizon), Budget: each,
+		p, err = entry.New(catalog.Setting{Arms: l.FirstArms(), Horizon: int(l.Horizon), Budget: each,
 			Coins: coins, Shares: l.sharesOf(), Cells: len(l.Cells())}, l.planned(params))
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
 )
@@ -317,4 +318,21 @@ func (x *served) remove(arm int) (*play.Commit, error) {
 		x.board.queues[arm].Off = true
 	}
 	return c, err
+}
+
+// addArm adds an arm with its line, which is written with the record that has it. It may be given at once: an
+// assignment to it is written after the line, and what a crash loses of both is void.
+func (x *served) addArm(c Change, line []byte) (*play.Commit, error) {
+	commit, err := x.play.AddArm(line)
+	if err != nil {
+		return nil, err
+	}
+	c.done(&x.decl)
+	arm := x.decl.Arms[len(x.decl.Arms)-1]
+	x.values = append(slices.Clip(x.values), valueOf(arm))
+	x.board.grow(arm)
+	x.rec.Added = append(x.rec.Added, x.hours.at)
+	x.hours.grow(x.hours.at)
+	x.written = append(x.written, wrote{Arm: store.Arm{Head: -1}}) // nothing is
+	return commit, nil
 }

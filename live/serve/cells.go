@@ -21,13 +21,21 @@ type CellInfo struct {
 // newCells are those of an experiment before its first release, nil if it has none.
 func newCells(decl *Experiment) (out []CellInfo) {
 	for _, name := range decl.Cells() {
-		one := CellInfo{Name: name, Arms: make([]ArmInfo, len(decl.Arms))}
+		one := CellInfo{Name: name, Arms: make([]ArmInfo, decl.FirstArms())}
 		for range decl.Metrics {
-			one.Metrics = append(one.Metrics, make([]float64, len(decl.Arms)))
+			one.Metrics = append(one.Metrics, make([]float64, decl.FirstArms()))
 		}
 		out = append(out, one)
 	}
 	return out
+}
+
+// grow has one arm more.
+func (c *CellInfo) grow() {
+	c.Arms = append(slices.Clip(c.Arms), ArmInfo{})
+	for m := range c.Metrics {
+		c.Metrics[m] = append(slices.Clip(c.Metrics[m]), 0)
+	}
 }
 
 func cloneCells(in []CellInfo) []CellInfo {
@@ -56,6 +64,11 @@ func (c *CellInfo) add(r amount) {
 func cellsOf(decl *Experiment, by [][]play.CellSums) []CellInfo {
 	out := newCells(decl)
 	for a := range by {
+		for c := range out {
+			if a == len(out[c].Arms) {
+				out[c].grow()
+			}
+		}
 		for c, s := range by[a] {
 			out[c].Arms[a] = ArmInfo{Released: s.N, Releases: s.Releases, Sum: s.Sum, Noise: s.Noise}
 			for m, x := range s.Metrics {

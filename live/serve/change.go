@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 )
@@ -21,6 +23,8 @@ type Change struct {
 	// Off are arms to take off, by their names: for good, no decision gives them, not to their
 	// units either, nor as the fallback. Windows pass, and what was not released is when the experiment stops.
 	Off []string
+	// Add are arms to add. Each is a line of its own; from then on the policy plays it, and who is assigned stays so.
+	Add []Added
 	// Guard is what a guard has paused the experiment for, and Resume that an operator resumes it nevertheless
 	// (Engine.Resume). They stand in transcripts, and nobody else may say them.
 	Guard  *Harm
@@ -29,12 +33,27 @@ type Change struct {
 	Share *float64
 }
 
+// An Added is an arm that is added. Without a Value decisions give its name.
+type Added struct {
+	Name  string          `json:"name"`
+	Value json.RawMessage `json:"value,omitempty"`
+}
+
+// arm is as it is declared.
+func (a Added) arm() decl.Arm {
+	if len(a.Value) == 0 {
+		return decl.Arm{Name: a.Name, Value: json.RawMessage("null")}
+	}
+	return decl.Arm{Name: a.Name, Value: a.Value}
+}
+
 // changeJSON is a change in a record and in the transcript.
 type changeJSON struct {
 	End    json.RawMessage `json:"end,omitempty"`
 	Window string          `json:"window,omitempty"`
 	Floor  *float64        `json:"floor,omitempty"`
 	Off    []string        `json:"off,omitempty"`
+	Add    []Added         `json:"add,omitempty"`
 	Guard  *Harm           `json:"guard,omitempty"`
 	Resume bool            `json:"resume,omitempty"`
 	Share  *float64        `json:"share,omitempty"`
@@ -42,7 +61,7 @@ type changeJSON struct {
 
 // MarshalJSON writes what changes, end as null where there is none any more.
 func (c Change) MarshalJSON() ([]byte, error) {
-	out := changeJSON{Floor: c.Floor, Off: c.Off, Guard: c.Guard, Resume: c.Resume, Share: c.Share}
+	out := changeJSON{Floor: c.Floor, Off: c.Off, Add: c.Add, Guard: c.Guard, Resume: c.Resume, Share: c.Share}
 	if c.End != nil {
 		end := c.End
 		if end.IsZero() {
@@ -62,7 +81,7 @@ func (c *Change) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*c = Change{Floor: in.Floor, Off: in.Off, Guard: in.Guard, Resume: in.Resume, Share: in.Share}
+	*c = Change{Floor: in.Floor, Off: in.Off, Add: in.Add, Guard: in.Guard, Resume: in.Resume, Share: in.Share}
 	if in.End != nil {
 		c.End = &time.Time{}
 		if err := json.Unmarshal(in.End, c.End); err != nil { // null leaves it as it is
@@ -79,8 +98,11 @@ func (c *Change) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// in puts the new terms into a declaration. Arms stay: who is off is no term.
+// in puts the new terms into a declaration. Who is off is no term.
 func (c Change) in(x *Experiment) {
+	for _, a := range c.Add {
+		x.Arms, x.Added = append(slices.Clip(x.Arms), a.arm()), x.Added+1
+	}
 	if c.End != nil {
 		x.End = *c.End
 	}
@@ -148,6 +170,9 @@ func (x *served) change(c Change, now int64) error {
 	for _, before := range x.rec.Changes {
 		before.done(&terms)
 	}
+	if err := x.adds(&terms, c.Add); err != nil {
+		return err
+	}
 	c.in(&terms)
 	if x.rec.State != Draft { // its cells were held against it when it was declared, and cannot change
 		terms.Traffic = 0
@@ -170,8 +195,41 @@ func (x *served) change(c Change, now int64) error {
 		return nil
 	}
 	x.rec.Off = append(x.rec.Off, off...)
-	if c.Off = nil; c.End != nil || c.Window != nil || c.Floor != nil {
+	for _, a := range c.Add {
+		x.rec.Changes = append(x.rec.Changes, Change{Add: []Added{a}})
+	}
+	if c.Off, c.Add = nil, nil; c.End != nil || c.Window != nil || c.Floor != nil {
 		x.rec.Changes = append(x.rec.Changes, c)
+	}
+	return nil
+}
+
+// adds says why these arms cannot be added to what there is.
+func (x *served) adds(to *Experiment, more []Added) error {
+	if len(more) == 0 {
+		return nil
+	}
+	if x.rec.State == Draft {
+		return fieldError("add[0]", "is arm %q for a draft, must be for an experiment that has started: declare one "+
+			"with it: %w", clip(more[0].Name), ErrState)
+	}
+	names := map[string]bool{}
+	for _, a := range to.Arms {
+		names[a.Name] = true
+	}
+	for i, a := range more {
+		at := fmt.Sprintf("add[%d].name", i)
+		if names[a.Name] {
+			return fieldError(at, "is %q, must be a name that no arm has, or had: %w", clip(a.Name), ErrState)
+		}
+		if err := keyed.CheckLabel(a.Name); err != nil {
+			return fieldError(at, "%w", err)
+		}
+		names[a.Name] = true
+	}
+	if err := to.NoArm(); err != nil {
+		return fieldError("add[0]", "is arm %q, and policy %s cannot take it: %w: %w", clip(more[0].Name),
+			to.Policy.Policy, err, ErrState)
 	}
 	return nil
 }
@@ -207,9 +265,15 @@ func (x *served) changing(now int64) (c *play.Commit, err error) {
 		x.rec.Changes = x.rec.Changes[1:]
 	}
 	x.todo |= theRecord
+	if len(what.Add) > 0 && x.rec.State == Stopping { // its decisions have ended
+		return nil, nil
+	}
 	line, err := what.MarshalJSON()
 	if err != nil {
 		return nil, err
+	}
+	if len(what.Add) > 0 {
+		return x.addArm(what, line)
 	}
 	if what.done(&x.decl); what.Resume {
 		if x.board.watch.held = false; x.rec.State == Paused {

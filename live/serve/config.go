@@ -28,7 +28,7 @@ func configOf(x *Experiment, coins policy.Coins) (cfg play.Config, answer func()
 		return cfg, nil, err
 	}
 	cfg.Apart = x.Apart()
-	cfg.Arms, cfg.Drop, cfg.Gathering = len(x.Arms), x.Missing == decl.MissingDrop, x.Gathering()
+	cfg.Arms, cfg.Drop, cfg.Gathering = x.FirstArms(), x.Missing == decl.MissingDrop, x.Gathering()
 	if cfg.Policy, err = x.NewPolicy(coins); err != nil {
 		return cfg, nil, err
 	}

@@ -72,8 +72,8 @@ func newWatch(x *Experiment) (w watch, err error) {
 	}
 	_, w.drops = p.(play.Dropper)
 	w.home = max(0, slices.IndexFunc(x.Arms, func(a decl.Arm) bool { return a.Name == x.Fallback }))
-	w.arms = x.Arms
-	n := len(x.Arms)
+	w.arms = x.Arms[:x.FirstArms()]
+	n := x.FirstArms()
 	for _, g := range x.Guard {
 		b := bound{Guard: g, each: x.GuardRisk(g), side: make([]int, n), past: make([]bool, n), said: make([]bool, n)}
 		b.metric, b.lo, b.hi = x.Of(g)
@@ -211,7 +211,7 @@ func (b *board) changed(text json.RawMessage, at time.Time) error {
 // due says whether a line of a play may follow those that the board has: what guards have to do comes first,
 // and they do nothing else. The rest may come before, since with it nothing is decided any more.
 func (b *board) due(x *Experiment, began time.Time, e *entry) error {
-	arms := x.Arms
+	arms := b.watch.arms
 	if c := e.change; c != nil && c.Share != nil {
 		if err := b.mayStep(x, began.UnixMilli(), e.at.UnixMilli()); err != nil {
 			return err
@@ -424,7 +424,7 @@ func (w watch) why(names []decl.Arm, arms []ArmInfo) string {
 func saysOfGuards(x *Experiment) string {
 	risk := 0.0
 	for _, g := range x.Guard {
-		risk += g.Risk / float64(len(x.Guard))
+		risk += x.GuardRisk(g) * float64(len(x.Arms))
 	}
 	text := fmt.Sprintf("Guards go by intervals of their own, which include the noise and stay valid however often "+
 		"you look. With probability at most %.3g they ever pause an arm whose mean keeps its bounds: all guards and "+

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -31,6 +32,8 @@ type hours struct {
 	at   int64  // and of the one that n counts; −1 before the first decision
 	n    []int
 	rows []store.Hour // that ended and are to be written
+	// of the arms that were added, the hour of the last decision before: hours from it on have them
+	added []int64
 	// of the floor's coin, in the hour that n counts and in all before it, and the terms of now
 	coins, before coins
 	terms         terms
@@ -42,6 +45,19 @@ func (h *hours) count(arm int, now int64) {
 		h.turn(at)
 	}
 	h.n[arm]++
+}
+
+// grow has one arm more from an hour on. It was off as long as it was not there, to the floor's coin.
+func (h *hours) grow(from int64) {
+	arm := len(h.n)
+	for _, all := range []coins{h.coins, h.before} {
+		for i := range all {
+			t := &all[i]
+			t.off, t.drawn, t.played = append(slices.Clip(t.off), arm), append(slices.Clip(t.drawn), 0),
+				append(slices.Clip(t.played), 0)
+		}
+	}
+	h.n, h.added, h.terms = append(h.n, 0), append(slices.Clip(h.added), from), terms{}
 }
 
 // turn goes on to another hour.
@@ -81,11 +97,20 @@ var errHours = errors.New("the decisions of an hour are damaged")
 
 // restore are those that were stored.
 func (h *hours) restore(rows []store.Hour) error {
+	added := h.added
+	h.added = nil
+	grow := func(to int64) {
+		for ; len(added) > 0 && added[0] <= to; added = added[1:] {
+			h.grow(added[0])
+		}
+	}
+	defer func() { grow(math.MaxInt64) }()
 	for _, row := range rows {
 		if row.At <= h.at {
 			return errHours
 		}
 		h.turn(row.At)
+		grow(row.At)
 		left, err := readDecisions(row.Decisions, h.n)
 		if err == nil {
 			h.coins, err = readCoins(left, len(h.n))
@@ -117,6 +142,7 @@ func (e *Engine) Hours(_ context.Context, name string) ([]Hour, error) {
 	}
 	x.mu.Lock()
 	past, at, last := slices.Clip(x.hours.past), x.hours.at, slices.Clone(x.hours.n)
+	added := slices.Clone(x.hours.added)
 	x.mu.Unlock()
 	var out []Hour
 	for was := int64(0); len(past) > 0; {
@@ -124,7 +150,13 @@ func (e *Engine) Hours(_ context.Context, name string) ([]Hour, error) {
 		h := Hour{Decisions: make([]int, len(last))}
 		was += int64(since)
 		h.From = time.UnixMilli(was * hourMillis).UTC()
-		if past, err = readDecisions(past[max(size, 0):], h.Decisions); err != nil {
+		there := len(last)
+		for _, from := range added {
+			if from > was {
+				there--
+			}
+		}
+		if past, err = readDecisions(past[max(size, 0):], h.Decisions[:there]); err != nil {
 			return nil, err
 		}
 		out = append(out, h)

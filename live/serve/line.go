@@ -10,6 +10,7 @@ import (
 
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/gramline"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -19,6 +20,7 @@ import (
 // all that is shown, booked and listed.
 type line struct {
 	Live, Off *int
+	Add       *int // an arm that is added, of which Change says more
 	Plays     []struct {
 		planned
 		Held  bool  // its release was ahead, in a line above
@@ -89,23 +91,55 @@ type board struct {
 	first   int64         // when the first release was, by the clock of the service; 0: there is none
 }
 
-func newBoard(decl *Experiment) (b board, err error) {
-	b.queues, b.cells = make([]ArmInfo, max(1, len(decl.Arms))), newCells(decl)
-	for _, m := range decl.Metrics {
+func newBoard(x *Experiment) (b board, err error) {
+	b.queues, b.cells = make([]ArmInfo, max(1, x.FirstArms())), newCells(x)
+	for _, m := range x.Metrics {
 		b.names = append(b.names, m.Name)
-		b.metrics = append(b.metrics, make([]float64, len(decl.Arms)))
+		b.metrics = append(b.metrics, make([]float64, x.FirstArms()))
 	}
-	if decl.Contextual == nil {
-		b.watch, err = newWatch(decl)
+	if x.Contextual == nil {
+		b.watch, err = newWatch(x)
 		return b, err
 	}
-	rules, err := decl.PlayRules()
-	lo, hi := decl.Range()
+	rules, err := x.PlayRules()
+	lo, hi := x.Range()
 	for _, r := range rules {
 		b.names = append(b.names, r.Name)
 		b.rules = append(b.rules, play.Earned{Name: r.Name, Clip: r.Clip, Lo: lo, Hi: hi})
 	}
 	return b, err
+}
+
+// grow has one arm more.
+func (b *board) grow(arm decl.Arm) {
+	b.queues = append(slices.Clip(b.queues), ArmInfo{})
+	for m := range b.metrics {
+		b.metrics[m] = append(b.metrics[m], 0)
+	}
+	for c := range b.cells {
+		b.cells[c].grow()
+	}
+	b.watch.arms = append(slices.Clip(b.watch.arms), arm)
+	for i := range b.watch.of {
+		g := &b.watch.of[i]
+		g.side, g.past, g.said = append(g.side, 0), append(g.past, false), append(g.said, false)
+	}
+}
+
+// grows has the arm that a line adds, if it does not have it yet.
+func (b *board) grows(in *line) error {
+	if in.Add == nil || *in.Add < len(b.queues) {
+		return nil
+	}
+	var c Change
+	if err := json.Unmarshal(in.Change, &c); err != nil {
+		return err
+	}
+	if *in.Add != len(b.queues) || len(c.Add) != 1 {
+		return errors.New("a line of the transcript adds an arm, and does not say which")
+	}
+	b.grow(c.Add[0].arm())
+	return nil
 }
 
 // tell says it; a mapper is of contexts alone.
@@ -149,6 +183,9 @@ func (b *board) show(in *line, at time.Time) error {
 			to.Weights += float64(w.Weights) * release.ExactStep
 			to.Squares += float64(w.Squares) * (release.ExactStep * release.ExactStep)
 		}
+	}
+	if err := b.grows(in); err != nil {
+		return err
 	}
 	if in.Off != nil && *in.Off >= 0 && *in.Off < len(b.queues) {
 		b.queues[*in.Off].Off = true

@@ -138,6 +138,8 @@ type record struct {
 	// arms that are to be taken off at the next ticks, and what else is to be changed
 	Off     []int    `json:"off,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
+	// of arms that were added, the hour of the last decision before
+	Added []int64 `json:"added,omitempty"`
 	// what guards have done and its webhook does not know
 	Harms []Guarded `json:"harms,omitempty"`
 	// slots that are due, under trust secagg
@@ -313,6 +315,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 		copy(r.Key[:], r.seeds[:16])
 		copy(r.Coins[:], r.seeds[16:])
 	}
+	decl.Added = len(r.Added)
 	x := &served{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date, aggregates: decl.Aggregates(),
 		listens: decl.Events()}
 	x.retime()
@@ -345,7 +348,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 		}
 	}
 	x.confirmed()
-	x.hours = hours{at: -1, n: make([]int, len(x.board.queues))}
+	x.hours = hours{at: -1, n: make([]int, len(x.board.queues)), added: r.Added}
 	x.gatherer, err = x.newGatherer(e)
 	return x, err
 }

@@ -173,8 +173,8 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	if last.Policy {
 		return nil, wrong(errors.New("it keeps what was learnt of contexts, and has arms"))
 	}
-	if last.Keep < 0 || last.Keep >= len(decl.Arms) {
-		return nil, wrong(fmt.Errorf("it keeps arm %d, of %d", last.Keep, len(decl.Arms)))
+	if last.Keep < 0 || last.Keep >= len(out.Arms) {
+		return nil, wrong(fmt.Errorf("it keeps arm %d, of %d", last.Keep, len(out.Arms)))
 	}
 	leaves := func(a int) bool {
 		return out.Arms[a].Off || slices.Contains(last.Without, a) || out.watch.harms(a)
@@ -222,7 +222,7 @@ func (r *Replayed) play(decl *Experiment, coins policy.Coins, asked []CohortNote
 		return again.Stopped, nil
 	}
 	r.Metrics, r.Cells = again.Metrics, cellsOf(decl, again.Cells)
-	for a := range decl.Arms {
+	for a := range again.Off {
 		arm := ArmInfo{Released: again.Released[a], Releases: again.Releases[a], Sum: again.Sums[a],
 			Off: again.Off[a]}
 		if again.Cells != nil {

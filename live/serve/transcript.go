@@ -25,7 +25,7 @@ import (
 //   - header, the first: the declaration, the budget of one assignment, the version, and the hash
 //     of the seed of the policy's coins;
 //   - a batch that was played, with what it released, and what was released ahead of a batch, with it
-//     or alone, or a segment of decisions with contexts, an arm that was taken off, a Change, or the rest,
+//     or alone, or a segment of decisions with contexts, an arm that was taken off or added, a Change, or the rest,
 //     which is released when decisions have ended: play's lines;
 //   - a CohortNote, about decisions whose sum comes from a session of clients;
 //   - ending, the last, once the experiment has stopped: why, the arm that is kept, and the seed.
@@ -193,7 +193,9 @@ func readEntry(object []byte) (entry, error) {
 		err = asWritten(e.text, e.ending)
 	case e.Change != nil:
 		e.change = &Change{}
-		err = asWritten(e.Change, e.change)
+		if err = asWritten(e.Change, e.change); err == nil && (e.Add != nil) != (len(e.change.Add) == 1) {
+			err = errors.New("an arm is added without its name, or named without being added")
+		}
 	case e.Cohort != nil:
 		line := &cohortLine{}
 		err = asWritten(e.text, line)
@@ -306,7 +308,7 @@ func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point
 				return
 			}
 			for a, arm := range b.queues {
-				if arm.Releases > before[a].Releases && !yield(Point{at.at, a, arm.Sums()}, nil) {
+				if (a >= len(before) || arm.Releases > before[a].Releases) && arm.Releases > 0 && !yield(Point{at.at, a, arm.Sums()}, nil) {
 					return
 				}
 			}

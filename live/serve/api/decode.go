@@ -128,6 +128,7 @@ type changeRequest struct {
 	Window *string         `json:"window"`
 	Floor  *float64        `json:"floor"`
 	Off    []string        `json:"off"`
+	Add    []serve.Added   `json:"add"`
 	fixedKeys
 
 	change serve.Change
@@ -135,7 +136,7 @@ type changeRequest struct {
 
 type fixedKeys struct {
 	Name     json.RawMessage `json:"name" fixed:"the name is what decisions are asked by"`
-	Arms     json.RawMessage `json:"arms" fixed:"an arm can be taken off (off), and none be added or changed"`
+	Arms     json.RawMessage `json:"arms" fixed:"an arm can be added (add) or taken off (off), and none be changed"`
 	Context  json.RawMessage `json:"contextual" fixed:"with another map it is another experiment"`
 	Policy   json.RawMessage `json:"policy" fixed:"what it has learned is the policy's"`
 	Risk     json.RawMessage `json:"risk" fixed:"the rule's answer is right with the probability of the start"`
@@ -144,15 +145,15 @@ type fixedKeys struct {
 	Unit     json.RawMessage `json:"unit" fixed:"the budget is of these units and of all their assignments"`
 	Reward   json.RawMessage `json:"reward" fixed:"the noise was made for this range and this default"`
 	Exposure json.RawMessage `json:"exposure" fixed:"counts are of decisions that are made in one way"`
-	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor and off may change"`
+	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor, off and add may change"`
 	Share    json.RawMessage `json:"share" fixed:"who takes part was drawn by it"`
 	Only     json.RawMessage `json:"only" fixed:"counts are of decisions for those it was declared for"`
 	By       json.RawMessage `json:"by" fixed:"releases are of its cells"`
 	Cell     json.RawMessage `json:"cell_minimum" fixed:"releases are of its cells"`
 	Layer    json.RawMessage `json:"layer" fixed:"it keeps the units of experiments disjoint"`
 	Keep     json.RawMessage `json:"retention" fixed:"units were told how long they are remembered"`
-	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor and off may change"`
-	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor and off may change"`
+	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor, off and add may change"`
+	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor, off and add may change"`
 	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
 	Guard    json.RawMessage `json:"guard" fixed:"intervals share its risk from the start"`
 	Ratios   json.RawMessage `json:"ratios" fixed:"decisions count by them"`
@@ -164,7 +165,7 @@ type fixedKeys struct {
 	Reports  json.RawMessage `json:"reports" fixed:"what counts tell of rewards that do not come was promised"`
 	Sticky   json.RawMessage `json:"sticky" fixed:"who was assigned what is counted by it"`
 	Start    json.RawMessage `json:"start" fixed:"it is when the experiment began"`
-	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor and off may change"`
+	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor, off and add may change"`
 	Stop     json.RawMessage `json:"stop" fixed:"say what is kept when you stop it"`
 	Public   json.RawMessage `json:"public" fixed:"units were told who reads what is released"`
 
@@ -174,7 +175,7 @@ type fixedKeys struct {
 	Helper json.RawMessage `json:"helper" fixed:"units were promised who sees their rewards"`
 	Cohort json.RawMessage `json:"cohort" fixed:"units were promised who sees their rewards"`
 
-	Description json.RawMessage `json:"description" fixed:"only end, window, floor and off may change"`
+	Description json.RawMessage `json:"description" fixed:"only end, window, floor, off and add may change"`
 }
 
 func (q *changeRequest) check() error {
@@ -185,7 +186,7 @@ func (q *changeRequest) check() error {
 			return refused(http.StatusConflict, name, name+" cannot change: "+field.Tag.Get("fixed"))
 		}
 	}
-	q.change = serve.Change{Floor: q.Floor, Off: q.Off}
+	q.change = serve.Change{Floor: q.Floor, Off: q.Off, Add: q.Add}
 	if q.End != nil {
 		q.change.End = &time.Time{}
 		if json.Unmarshal(q.End, q.change.End) != nil {
@@ -200,8 +201,8 @@ func (q *changeRequest) check() error {
 		}
 		q.change.Window = &d
 	}
-	if q.End == nil && q.Window == nil && q.Floor == nil && len(q.Off) == 0 {
-		return refused(http.StatusBadRequest, "", "nothing is to change: say end, window, floor or off")
+	if q.End == nil && q.Window == nil && q.Floor == nil && len(q.Off)+len(q.Add) == 0 {
+		return refused(http.StatusBadRequest, "", "nothing is to change: say end, window, floor, off or add")
 	}
 	return nil
 }

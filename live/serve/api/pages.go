@@ -41,6 +41,8 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"POST " + one + "/stop":    admin(p.Confirmed("stop")),
 		"GET " + one + "/off":      admin(p.Ask("off")),
 		"POST " + one + "/off":     admin(p.Confirmed("off")),
+		"GET " + one + "/add":      admin(p.Ask("add")),
+		"POST " + one + "/add":     admin(p.Confirmed("add")),
 		"GET " + one + "/archive":  admin(p.Ask("archive")),
 		"POST " + one + "/archive": admin(p.Confirmed("archive")),
 		"GET /keys":                admin(p.Keys),

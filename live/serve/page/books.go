@@ -409,6 +409,8 @@ func (p *Pages) BatchFile(w http.ResponseWriter, r *http.Request) error {
 				what = "ahead"
 			case b.Off >= 0:
 				what = "off " + info.Experiment.Arms[b.Off].Name
+			case b.Change != nil && len(b.Change.Add) > 0:
+				what = "added " + b.Change.Add[0].Name
 			case b.Change != nil:
 				what = "change"
 			case b.Cohort != nil && b.Cohort.Missing != "":

@@ -3,9 +3,11 @@ package page
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -27,13 +29,13 @@ type Operation struct {
 var operations = map[string]Operation{
 	"start": {"start", "Start", false}, "pause": {"pause", "Pause", false},
 	"resume": {"resume", "Resume", false}, "stop": {"stop", "Stop and keep an arm", true},
-	"off": {"off", "Take an arm off", true}, "archive": {"archive", "Archive", true},
+	"off": {"off", "Take an arm off", true}, "add": {"add", "Add an arm", true}, "archive": {"archive", "Archive", true},
 }
 
 // can is what can be done in a state.
-var can = map[State][]string{Draft: {"start", "archive"}, Starting: {"pause", "off", "stop"},
-	Collecting: {"pause", "off", "stop"}, Awaiting: {"pause", "off", "stop"},
-	Paused: {"resume", "off", "stop"}, Stopping: {"stop"}, Failed: {"stop"}, Stopped: {"archive"}}
+var can = map[State][]string{Draft: {"start", "archive"}, Starting: {"pause", "add", "off", "stop"},
+	Collecting: {"pause", "add", "off", "stop"}, Awaiting: {"pause", "add", "off", "stop"},
+	Paused: {"resume", "add", "off", "stop"}, Stopping: {"stop"}, Failed: {"stop"}, Stopped: {"archive"}}
 
 // stopNow is the button that destroys what waits.
 const stopNow = "Stop now"
@@ -45,7 +47,7 @@ func operationsOf(who Who, v *View) (out []Operation) {
 	for _, name := range can[v.State] {
 		do := operations[name]
 		switch {
-		case name == "off" && (v.Contexts != nil || v.Policy == decl.SplitPolicy):
+		case name == "add" && !v.Grows, name == "off" && (v.Contexts != nil || v.Policy == decl.SplitPolicy):
 			continue
 		case v.State == Stopping:
 			do.Title = stopNow
@@ -97,7 +99,9 @@ type Confirm struct {
 	Leads  string   // the arm that leads, where the leader can be kept
 	Costs  []string // in sentences
 	Arms   []string // one of which is to be chosen, if there are any
-	Arm    string   // that is chosen
+	Arm    string   // that is chosen, or the name of a new one
+	New    bool     // an arm is to be named, with its value
+	Value  string   // that it has
 	Learnt bool     // it is to be chosen whether what was learnt of contexts is kept
 	Last   bool     // who goes on knows that it is the last key
 	Wrong  *Wrong
@@ -141,12 +145,13 @@ func (p *Pages) statusOf(err error) int {
 // Ask shows what an operation costs: that of the address's last part.
 func (p *Pages) Ask(do string) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		return p.ask(w, r, do, http.StatusOK, "", nil)
+		return p.ask(w, r, do, http.StatusOK, nil, nil)
 	}
 }
 
-func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status int, arm string,
+func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status int, sent url.Values,
 	bad *Wrong) error {
+	arm := sent.Get("arm")
 	info, err := p.cfg.Engine.Get(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
@@ -169,6 +174,15 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	case "off":
 		c.Costs = []string{"No decision gives the arm any more, for good; who had it is assigned anew.",
 			"Its windows pass, and its rewards that were not released are when the experiment stops.",
+			"It comes with the next tick, seconds from now, and is a line of the transcript."}
+	case "add":
+		if err := info.Experiment.NoArm(); err != nil {
+			return &FieldError{http.StatusNotFound, "", "no arm can be added: " + err.Error()}
+		}
+		c.New, c.Value = true, sent.Get("value")
+		c.Costs = []string{"The policy plays it next: as a rule everybody new gets it until its first batch is complete and its " +
+			"windows have passed; with dp-ts a share of them. Who was given an arm keeps it.",
+			"It can be taken off again, and its name stays taken.",
 			"It comes with the next tick, seconds from now, and is a line of the transcript."}
 	case "archive":
 		c.Arms = nil
@@ -226,8 +240,11 @@ func (p *Pages) Confirmed(do string) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		name := r.PathValue("name")
 		fields := []string{"confirm", "arm", "now"}
-		if do == "archive" {
+		switch do {
+		case "archive":
 			fields = fields[:1]
+		case "add":
+			fields = []string{"confirm", "arm", "value"}
 		}
 		f, err := readForm(w, r, maxForm, fields...)
 		if err != nil {
@@ -241,6 +258,8 @@ func (p *Pages) Confirmed(do string) Handler {
 			err = p.cfg.Engine.StopNow(r.Context(), name, arm, name)
 		case do == "stop":
 			err = p.cfg.Engine.Stop(r.Context(), name, arm)
+		case do == "add":
+			err = p.add(r.Context(), name, strings.TrimSpace(arm), strings.TrimSpace(f.Get("value")))
 		case do == "off" && arm == "":
 			err = wrong("arm", "arm is missing: say which")
 		case do == "off":
@@ -252,11 +271,26 @@ func (p *Pages) Confirmed(do string) Handler {
 		}
 		if err != nil {
 			if bad := p.wrongOf(err); bad != nil {
-				return p.ask(w, r, do, p.statusOf(err), arm, bad)
+				return p.ask(w, r, do, p.statusOf(err), f, bad)
 			}
 			return err
 		}
 		seeOther(w, "/experiments/"+name)
 		return nil
 	}
+}
+
+// add adds an arm. What is no JSON is a value as it stands, a string.
+func (p *Pages) add(ctx context.Context, name, arm, value string) error {
+	one := serve.Added{Name: arm}
+	switch {
+	case arm == "":
+		return wrong("arm", "name is missing: say what the arm is called")
+	case value == "":
+	case json.Valid([]byte(value)):
+		one.Value = json.RawMessage(value)
+	default:
+		one.Value, _ = json.Marshal(value) // a string always can be
+	}
+	return p.cfg.Engine.Change(ctx, name, serve.Change{Add: []serve.Added{one}})
 }
