@@ -377,6 +377,7 @@ func TestMisspecifiedTarget(t *testing.T) {
 // The average-target game: power as with an optimal score of τ = d/n [Azize 2024, §2.3.4], with
 // references λ/(1+λ) of it.
 func TestAverageTarget(t *testing.T) {
+	testkit.RacedBefore(t)
 	const d, n, lambda = 400, 200, 1
 	src := noise.NewFast(9, 9)
 	p := make([]float64, d)

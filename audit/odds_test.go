@@ -209,6 +209,7 @@ func TestOddsAreTightest(t *testing.T) {
 // Coins leaves as many games of each side as coins show: of 5000 and 5000 nearly all, and the shares
 // of the sides vary as those of coins do.
 func TestCoins(t *testing.T) {
+	testkit.OneGoroutine(t)
 	var s audit.Scores
 	for i := range 5000 {
 		s.In, s.Out = append(s.In, float64(i)), append(s.Out, float64(-i-1))

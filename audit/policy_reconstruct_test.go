@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -14,6 +15,7 @@ import (
 // Laplace noise of scale 1 hides one of two values with probability ½e^{−1/2}, and one of three
 // with 2e^{−1/4}/3; games are within 5.5 standard errors (false alarm 4e-8 each).
 func TestReconstructionOfAReward(t *testing.T) {
+	testkit.RacedBefore(t)
 	s := mechanism(t, privacy.Laplace{Scale: 1}, 2, 8, 2)
 	a := Adversaries(2, s.Horizon, View)[0]
 	const games = 20000

@@ -77,6 +77,7 @@ func TestSelfAudit(t *testing.T) {
 
 // A broken copy that a test misses is played on with games of its own, and refuted when it shows.
 func TestABrokenCopyThatIsMissedIsPlayedOn(t *testing.T) {
+	testkit.RacedBefore(t)
 	// So many games tell nothing: those of the first look.
 	const games, silent = 2000, patience * 2000
 	results, played := outside(t, games, 1e-6, silent)
@@ -98,6 +99,7 @@ func TestABrokenCopyThatIsMissedIsPlayedOn(t *testing.T) {
 
 // A copy that nothing refutes is given up, after as many looks as make that rare enough.
 func TestACopyThatIsNotBrokenIsGivenUp(t *testing.T) {
+	testkit.RacedBefore(t)
 	results, _ := outside(t, 2000, 0.9, math.MaxInt64)
 	items, err := selfItems(catalog.Catalog{})
 	if err != nil {
@@ -159,6 +161,7 @@ func TestATrialThatAnswersIsRecorded(t *testing.T) {
 // A sound program fails with probability at most 10⁻⁶, if nothing else is asked for: the levels of
 // true claims, and as many looks at each broken copy as all miss it with an audit's share, add up.
 func TestASoundProgramFailsWithProbabilityAtMostGamma(t *testing.T) {
+	testkit.RacedBefore(t)
 	items, err := selfItems(catalog.Catalog{})
 	if err != nil {
 		t.Fatal(err)

@@ -50,6 +50,7 @@ var bookmakers = []bookmaker{
 // worst pair, and of one that is private with room, whatever is forecast. Forecasts here depend on all
 // that was before, and are wild. A broken test has more than 1 of the worst pair.
 func TestBetsOfATrueClaimAreFair(t *testing.T) {
+	testkit.OneGoroutine(t)
 	for _, c := range []struct{ epsilon, delta float64 }{{0, 0}, {1, 0}, {3, 0}, {0, 0.1}, {1, 0.05}, {0.3, 0.4},
 		{2, 0.2}} {
 		for _, b := range bookmakers {
@@ -409,6 +410,7 @@ func TestAdversariesOfOneName(t *testing.T) {
 
 // What tells a bit outright refutes every ε in the end.
 func TestLargeEpsilonIsRefuted(t *testing.T) {
+	testkit.OneGoroutine(t)
 	const games, epsilon = 60_000, 7.
 	f, w := newForecaster(newCommon(1), false), newWealth(epsilon, 0, 1e-6)
 	src := noise.NewFast(5, 5)
