@@ -99,14 +99,16 @@ func ContextualPolicies() []Entry {
 			Private: true, Budgets: gaussianBudgets(), PublicContexts: true, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public " +
 				"and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
-			Regret: "none frequentist, and none at alpha below 1; at alpha: 1, Bayesian, if the model is true: " +
+			Regret: "none frequentist, and none at alpha below 1; at alpha: 1, cautious: 0, Bayesian, if the model is true: " +
 				"√(dT·Σ_t a_tᵀΣa_t), Σ the posterior's covariance, and where contexts are diverse " +
 				"d·√(2T(vS/κ + 5σ²/(κ²·first))) after the first release, S ≤ 4 + log(T/first)/log 1.5 until T = 10⁷ (ours, policy/linear)",
 			Source: "ours; Thompson draws of Agrawal and Goyal (2013) on Bayesian regression from noisy sums " +
 				"(Bernstein and Sheldon 2019)",
 			Params: []Param{
-				{Name: "alpha", Doc: "standard deviations of the posterior in a draw", Default: 0.5, Lo: 0, LoIn: true,
+				{Name: "alpha", Doc: "standard deviations of the posterior in a draw", Default: 0.6, Lo: 0, LoIn: true,
 					Hi: 10, HiIn: true},
+				{Name: "cautious", Doc: "released decisions a component at which a draw has two thirds of alpha; it begins " +
+					"with a third; 0: alpha from the start", Default: 200, Integer: true, Lo: 0, LoIn: true, Hi: 1 << 22, HiIn: true},
 				{Name: "first", Doc: "decisions of the first release; a later one has half as many as all before it, " +
 					"and no fewer", Default: 200, Integer: true, Lo: 1, LoIn: true, Hi: 1 << 22, HiIn: true},
 				{Name: "norm", Doc: "what vectors are divided by to be in the unit ball: a model is as much larger",
@@ -117,9 +119,9 @@ func ContextualPolicies() []Entry {
 					Integer: true, Lo: 0, LoIn: true, Hi: 1e9, HiIn: true},
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
-				q, err := linear.NewLinTS(s.Dim, s.Budget, linear.LinTSOptions{Alpha: p["alpha"], First: int(p["first"]),
-					Norm: p["norm"], Intercept: p["intercept"] == 1, Centre: p["centre"],
-					Memory: int(p["memory"])}, s.Coins)
+				q, err := linear.NewLinTS(s.Dim, s.Budget, linear.LinTSOptions{Alpha: p["alpha"],
+					Cautious: int(p["cautious"]), First: int(p["first"]), Norm: p["norm"],
+					Intercept: p["intercept"] == 1, Centre: p["centre"], Memory: int(p["memory"])}, s.Coins)
 				if err != nil {
 					return nil, err // no typed nil
 				}

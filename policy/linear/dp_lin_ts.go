@@ -28,8 +28,13 @@ import (
 //
 //	A = D + Σ G_s C_s⁻¹ G_s,   μ = θ₀ + A⁻¹ Σ G_s C_s⁻¹ (b_s − G_s θ₀).
 //
-// A round plays argmax_a ⟨θ̃, a⟩ with θ̃ = μ + α·L⁻ᵀz, A = LLᵀ and normal z. Of equal scores the first
-// is played.
+// A round plays argmax_a ⟨θ̃, a⟩ with θ̃ = μ + α_n·L⁻ᵀz, A = LLᵀ and normal z. Of equal scores the first
+// is played. With c = Cautious·d, and n the decisions that were released,
+//
+//	α_n = α·(n + c/3)/(n + c),
+//
+// a third of α before anything is known, and two thirds at n = c: as long as all directions are unknown, wide draws play
+// uniformly, and what that tells is lost in the noise; later they keep a choice from being wrong for good.
 //
 // With Intercept the first component of all vectors is one constant a₀ > 0. Then θ₀ says that all rewards
 // have the mean Centre, and the prior is wide along the intercept (the mean reward has a standard
@@ -57,7 +62,7 @@ import (
 //
 // # Regret
 //
-// Bayesian, and proved for α = 1 alone. Assume that the model is true: θ has the prior that is used, v is
+// Bayesian, and proved for α_n = 1 alone: α = 1 and Cautious 0. Assume that the model is true: θ has the prior that is used, v is
 // right, and noise of rewards is N(0, v), independent of all else. (1) Given what was released the law of θ
 // is the posterior above: within a segment actions follow from contexts, coins and earlier releases, so that
 // G_s has nothing in it of the segment's rewards, and b_s given θ, G_s and all before has the law above. (2) Let
@@ -82,7 +87,7 @@ import (
 // 2n_s decisions, there are S segments, and Σ 1/n_s ≤ 5/First. In contexts that an adversary chooses no schedule
 // of O(log T) releases has √T regret (Han et al. 2020): (4) needs its condition.
 //
-// Nothing frequentist is proved, nor anything at α < 1, which plays better in our worlds (docs/contextual.md), and q
+// Nothing frequentist is proved, nor anything at α_n < 1, which plays better in our worlds (docs/contextual.md), and q
 // and v by the released mean are not in the proof.
 //
 // # Worlds that move
@@ -104,7 +109,7 @@ type LinTS struct {
 	waiting []lintsSegment // cut and not released, the oldest first
 
 	p, h     []float64 // Σ G C⁻¹ G, lower triangle, and Σ G C⁻¹ (b − Gθ₀)
-	sum, n   float64   // of rewards, by the intercept, and how many
+	sum, n   float64   // of rewards, by the intercept, and how many were released
 	constant float64   // a₀, 0 while it is not known
 	releases int
 
@@ -142,7 +147,10 @@ type component struct {
 // LinTSOptions are the parameters of LinTS.
 type LinTSOptions struct {
 	Alpha float64 // α, the standard deviations of a draw, from 0 to 10
-	First int     // decisions of the first segment, from 1 to 2^22
+	// Cautious is how many decisions a component are released until draws have two thirds of α, and not the third that
+	// they begin with, from 0 to 2^22; 0: all of α from the start.
+	Cautious int
+	First    int // decisions of the first segment, from 1 to 2^22
 	// Norm is what a vector's components are divided by so that it is in the unit ball, from 1e-6 to 1e6, 0
 	// for 1: a model is as much larger.
 	Norm float64
@@ -195,6 +203,8 @@ func (o LinTSOptions) check(dim int) error {
 		return fmt.Errorf("dim is %d, must be between 1 and %d", dim, maxDim)
 	case !(o.Alpha >= 0 && o.Alpha <= 10):
 		return fmt.Errorf("alpha is %v, must be from 0 to 10", o.Alpha)
+	case o.Cautious < 0 || o.Cautious > maxSegment:
+		return fmt.Errorf("cautious is %d, must be from 0 to %d", o.Cautious, maxSegment)
 	case o.First < 1 || o.First > maxSegment:
 		return fmt.Errorf("first is %d, must be from 1 to %d", o.First, maxSegment)
 	case !(o.Norm >= 1/maxNorm && o.Norm <= maxNorm):
@@ -290,9 +300,9 @@ func (p *LinTS) Learn(released privacy.ReleasedVector) {
 	}
 	if p.o.Intercept {
 		p.constant = math.Sqrt(float64(s.gram[0]) / gramSteps / float64(s.n))
-		p.n += float64(s.n)
 		p.sum += released.At(0) / p.constant
 	}
+	p.n += float64(s.n)
 	p.add(s, released)
 	p.releases++
 	p.stale = true
@@ -312,7 +322,7 @@ func (p *LinTS) forget(keep float64) {
 // rate is the mean reward by what was released, or beforehand, no closer to an end of the range than leastRate of it.
 func (p *LinTS) rate() float64 {
 	mean := p.o.Centre
-	if p.n > 0 {
+	if p.constant > 0 {
 		mean = p.sum / p.n
 	}
 	const most = 1 - 2*leastRate
@@ -398,6 +408,15 @@ func (p *LinTS) settle() {
 	p.fresh = false
 }
 
+// alpha is α_n.
+func (p *LinTS) alpha() float64 {
+	if p.o.Cautious == 0 {
+		return p.o.Alpha
+	}
+	c := float64(p.o.Cautious) * float64(p.dim)
+	return p.o.Alpha * (p.n + c/3) / (p.n + c)
+}
+
 func square(x float64) float64 { return float64(x * x) }
 
 // posterior makes a law that of a prior of this precision, its mean less θ₀, and its share the logarithm of how likely
@@ -425,7 +444,7 @@ func (p *LinTS) posterior(to *lintsLaw, precision float64) {
 	}
 }
 
-// draw draws a vector θ̃ anew: of a law that is drawn by its share, with A = LDLᵀ, μ + α·L⁻ᵀD^{-1/2}z.
+// draw draws a vector θ̃ anew: of a law that is drawn by its share, with A = LDLᵀ, μ + α_n·L⁻ᵀD^{-1/2}z.
 func (p *LinTS) draw(which int) {
 	law, at := 0, p.coins.Float64()
 	for ; law < len(p.laws)-1 && at >= p.laws[law].share; law++ {
@@ -443,8 +462,9 @@ func (p *LinTS) draw(which int) {
 		x[j] = y
 		at -= d - j + 1
 	}
+	alpha := p.alpha()
 	for j, m := range p.laws[law].mean {
-		x[j] = m + float64(p.o.Alpha*x[j])
+		x[j] = m + float64(alpha*x[j])
 	}
 }
 

@@ -276,7 +276,14 @@ func TestLinTSSkip(t *testing.T) {
 // stay for 64 rounds, so that rounds/64 are independent at least.
 func TestLinTSDraws(t *testing.T) {
 	rounds := testkit.Size(200_000, 10_000_000)
-	o := linear.LinTSOptions{Alpha: 0.7, First: 40}
+	// of 40 decisions that are released, of two components, α_n is 1.05·(40 + 40/3)/(40 + 40) = 0.7
+	for _, o := range []linear.LinTSOptions{{Alpha: 0.7, First: 40}, {Alpha: 1.05, Cautious: 20, First: 40}} {
+		drawsOf(t, rounds, o)
+	}
+}
+
+func drawsOf(t *testing.T, rounds int, o linear.LinTSOptions) {
+	t.Helper()
 	p := linTS(t, 2, privacy.ZCDP{Rho: 0.5}, o)
 	for range 20 {
 		p.Play([]float64{1, 0})
@@ -296,10 +303,11 @@ func TestLinTSDraws(t *testing.T) {
 		}
 		return out / shares
 	}
-	want := best(o.Alpha)
+	want := best(0.7)
 	actions, counts := []float64{1, 0, 0, 1}, make([]int, 2)
 	var drawn, chosen float64
-	q := linTS(t, 2, privacy.ZCDP{Rho: 0.5}, linear.LinTSOptions{Alpha: o.Alpha, First: 1 << 22})
+	q := linTS(t, 2, privacy.ZCDP{Rho: 0.5}, linear.LinTSOptions{Alpha: o.Alpha,
+		Cautious: o.Cautious, First: 1 << 22})
 	if err := q.Skip(40, []int64{20 << 40, 0, 20 << 40}); err != nil {
 		t.Fatal(err)
 	}
@@ -362,6 +370,7 @@ func TestLinTSErrors(t *testing.T) {
 		{1025, func(*linear.LinTSOptions) {}, "dim is 1025, must be between 1 and 1024"},
 		{2, func(o *linear.LinTSOptions) { o.Alpha = math.NaN() }, "alpha is NaN, must be from 0 to 10"},
 		{2, func(o *linear.LinTSOptions) { o.Alpha = -1 }, "alpha is -1, must be from 0 to 10"},
+		{2, func(o *linear.LinTSOptions) { o.Cautious = -1 }, "cautious is -1, must be from 0 to 4194304"},
 		{2, func(o *linear.LinTSOptions) { o.First = 0 }, "first is 0, must be from 1 to 4194304"},
 		{2, func(o *linear.LinTSOptions) { o.Norm = math.Inf(1) }, "norm is +Inf, must be from 1e-06 to 1e+06"},
 		{2, func(o *linear.LinTSOptions) { o.Centre = 0.5 }, "centre is 0.5, must be from -1 to 1, and 0 without an intercept"},
