@@ -50,13 +50,13 @@ const (
 //	N = r(1−r)/τ² + σ/τ
 //
 // plays of each of them, two arms that are τ apart have a difference of the order of its deviation. Up to
-// 8500 √K N rounds it is Thompson's chances (dp-ts), which find good arms earlier than an index does. They go
+// 4500 K^0.87 N rounds it is Thompson's chances (dp-ts), which find good arms earlier than an index does. They go
 // on trying what an index has given up, so that beyond it is one: zcdp-imed for normal noise, dp-imed for
-// Laplace noise, dp-imed-j where several of these are in a sum. Draws are normal, and Laplace noise has heavier
-// tails: of it a third of σ counts in N. If nobody knows the horizon T, it is taken for 10⁵.
+// Laplace noise, dp-imed-j where several of these are in a sum, or where there are two arms and σ ≤ 2r(1−r)/τ:
+// it has lighter tails. If nobody knows the horizon T, it is taken for 10⁵.
 //
-// dp-ts has first batches of min(12, √(T/K)/8) σ/√(r(1−r)) plays, 10 at least: fewer where rewards vary much
-// beside the noise, and where there are few rounds for each arm.
+// dp-ts has first batches of σ min(12/√v, √(T/K)/(16v)) plays, v = r(1−r), 10 at least and T/(3K) at most:
+// fewer where rewards vary much beside the noise, and where there are few rounds for each arm.
 func Auto(p Plan) (Pick, error) {
 	sd, normal, err := autoNoise(p.Budget)
 	if err != nil {
@@ -68,19 +68,16 @@ func Auto(p Plan) (Pick, error) {
 			AutoPolicy, p.Arms, rate, horizon)
 	}
 	v, apart := rate*(1-rate), min(rate, 1-rate)/3
-	counts := sd
-	if !normal {
-		counts /= 3
-	}
-	until := 8500 * math.Sqrt(float64(p.Arms)) * (v/apart/apart + counts/apart)
+	until := 4500 * math.Pow(float64(p.Arms), 0.87) * (v/apart/apart + sd/apart)
 	pick := Pick{Policy: "dp-ts"}
 	switch {
 	case float64(horizon) <= until:
-		batch := min(12, math.Sqrt(float64(horizon)/float64(p.Arms))/8)
-		pick.Params = Params{"first": min(maxRounds, max(10, math.Ceil(batch*sd/math.Sqrt(v))))}
+		each := float64(horizon) / float64(p.Arms)
+		batch := min(sd*min(12/math.Sqrt(v), math.Sqrt(each)/(16*v)), each/3)
+		pick.Params = Params{"first": min(maxRounds, max(10, math.Ceil(batch)))}
 	case normal:
 		pick.Policy = "zcdp-imed"
-	case p.Gathered:
+	case p.Gathered || p.Arms == 2 && sd <= 2*v/apart:
 		pick.Policy = "dp-imed-j"
 	default:
 		pick.Policy = "dp-imed"
