@@ -3,6 +3,7 @@ package liveaudit
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
@@ -41,23 +42,67 @@ public: true
 	reward: func(unit, _, reward string) (string, string) {
 		return page + "/events/" + unit + "/reward", `{"reward":` + reward + `}`
 	},
-	released: func(g *target, _ string) (sum float64) {
+	// along (1, 1, 0)/√2 rewards of 0 are −1 each, and one of 1 is 1
+	released: vector(3, func(v []float64) float64 { return (v[0] + v[1]) / math.Sqrt2 }),
+}
+
+// learners are those whose choices are draws, or that protect contexts. Their two actions have one vector, (1, 1, 0)/√2,
+// so that the first is given whatever is drawn.
+func learners() (all []shop) {
+	add := func(policy, protect string, claim privacy.Mechanism, released func(*target, string) float64) {
+		x := contexts
+		name, _, _ := strings.Cut(policy, ",")
+		x.name = "service over HTTP, " + name
+		x.claim = claim.Loss()
+		x.declaration = strings.NewReplacer("adac-oful, c: 3.5, greed: 1", policy+", first: 4", "public: true", "",
+			"  actions: 2", "  actions: 2"+protect).Replace(contexts.declaration)
+		x.decide = func(unit string) (string, string) {
+			path, body := contexts.decide(unit)
+			return path, strings.Replace(body, "sport", "war", 1)
+		}
+		x.released = released
+		all = append(all, x)
+	}
+	const joint = "\n  protect: joint"
+	sigma := 1 / math.Sqrt(2*rho)
+	add("dp-lin-ts", "", privacy.VectorGaussian{Sigma: sensitivity * sigma}, contexts.released)
+	// lost and won of the first of three rows
+	add("histogram-ts", joint, privacy.GaussianHistogram{Sigma: math.Sqrt2 * sigma},
+		vector(6, func(v []float64) float64 { return v[1] - v[0] }))
+	// Σ a·r is at the ends of the rows of the triangle
+	add("jdp-greedy, leaf: 4", joint, privacy.GramGaussian{Sigma: 3 / math.Sqrt2 * sigma},
+		vector(9, func(v []float64) float64 { return (v[3] + v[6]) / math.Sqrt2 }))
+	for _, policy := range []string{"dp-ts", "dp-sed"} {
+		x := arms
+		x.name = "service over HTTP, " + policy
+		x.declaration = strings.Replace(declaration, "dp-klucb", policy, 1)
+		if policy == "dp-sed" {
+			x.declaration += "risk: 0.05\n"
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// vector is what was released of ann's reward where so many numbers are released, of which along says the sum of
+// all rewards, mapped to −1 and 1.
+func vector(numbers int, along func([]float64) float64) func(*target, string) float64 {
+	return func(g *target, _ string) float64 {
 		_, text, _ := strings.Cut(g.ask(http.MethodGet, page+"/transcript", ""), "\n")
 		for line := range strings.Lines(text) {
 			var in struct{ Release struct{ Vector []float64 } }
 			if err := json.Unmarshal([]byte(line), &in); err != nil && g.err == nil {
 				g.err = err
 			}
-			if v := in.Release.Vector; len(v) == 3 {
-				// along (1, 1, 0)/√2 rewards of 0 are −1 each, and one of 1 is 1
-				return ((v[0]+v[1])/math.Sqrt2 + float64(len(units))) / sensitivity
+			if v := in.Release.Vector; len(v) == numbers {
+				return (along(v) + float64(len(units))) / sensitivity
 			}
 		}
 		if g.err == nil {
 			g.err = errors.New("nothing was released")
 		}
 		return 0
-	},
+	}
 }
 
 // A thin curator adds half the noise that it books.
@@ -73,7 +118,17 @@ func newVectors(c release.FeatureConfig, broken bool, src *noise.Fast) (release.
 		return release.SimulatedFeatures(c, src)
 	}
 	less := c
-	less.Mechanism, less.Ledger = privacy.VectorGaussian{Sigma: privacy.ScaleOf(c.Mechanism) / 2}, nil
+	less.Ledger = nil
+	switch m := c.Mechanism.(type) {
+	case privacy.VectorGaussian:
+		less.Mechanism = privacy.VectorGaussian{Sigma: m.Sigma / 2}
+	case privacy.GaussianHistogram:
+		less.Mechanism = privacy.GaussianHistogram{Sigma: m.Sigma / 2}
+	case privacy.GramGaussian:
+		less.Mechanism = privacy.GramGaussian{Sigma: m.Sigma / 2}
+	default:
+		return nil, fmt.Errorf("%s has no copy with half the noise", m.Kind())
+	}
 	cur, err := release.SimulatedFeatures(less, src)
 	if err != nil {
 		return nil, err

@@ -100,6 +100,9 @@ var arms = shop{
 func Audits() []audit.Outside {
 	all := append(arms.audits(sound, half, early, duplicate, counted), contexts.audits(sound, half)...)
 	all = append(all, cells.audits(sound, beside)...)
+	for _, x := range learners() {
+		all = append(all, x.audits(sound, half)...)
+	}
 	return append(all, hidden()...)
 }
 

@@ -36,7 +36,7 @@ func TestAudits(t *testing.T) {
 			t.Errorf("%v", r)
 		}
 	}
-	if len(found) != 6 {
+	if len(found) != 6+2*len(learners()) {
 		t.Errorf("only %v were done", found)
 	}
 }
@@ -119,7 +119,7 @@ func TestVectorNoise(t *testing.T) {
 // Two worlds through the handler: with the same noise every byte before the release is the same,
 // whether she reports or not; of each twin that tells it is not.
 func TestTwoWorlds(t *testing.T) {
-	for _, x := range []shop{arms, contexts} {
+	for _, x := range append(learners(), arms, contexts) {
 		for _, f := range []fault{sound, half, early, duplicate, counted} {
 			var seen [2]string
 			var sums [2]float64
