@@ -363,6 +363,65 @@ func TestDPTSAgainstReference(t *testing.T) {
 	}
 }
 
+// The chances are those of draws, by Pearson's χ² test on counts, for few arms and many, near each other and not, at
+// the rates where the variance at x matters. A true law fails once in 1e6 runs of all of it, and one whose variance is
+// that at the estimate is caught. Draws invert Φ(z(x)) in closed form: (x−m)² = g²(vx(1−x) + noise) where x is not
+// below the least variance's, else a straight line.
+func TestDPTSChances(t *testing.T) {
+	draws := testkit.Size(100_000, 10_000_000)
+	src := rand.New(rand.NewPCG(7, 33))
+	for name, arms := range map[string][]contender{
+		"two":    {{mean: 0.05, v: 0.002, noise: 1e-5}, {mean: 0.02, v: 0.02, noise: 4e-5}},
+		"clicks": {{mean: 0.03, v: 1e-3, noise: 1e-5}, {mean: 0, v: 0.02, noise: 1e-5}, {mean: 0.02, v: 4e-3, noise: 6e-6}},
+		"many": {{mean: 0.5, v: 0.02}, {mean: 0.55, v: 0.1}, {mean: 0.3, v: 0.1}, {mean: 0.45, v: 0.03}, {mean: 0.2, v: 0.2},
+			{mean: 0.55, v: 0.04}, {mean: 0.1, v: 0.3, noise: 1e-4}},
+	} {
+		const least = 0.004
+		l := newLargest(len(arms))
+		l.reset(least)
+		for i, c := range arms {
+			l.add(i, c.mean, c.v, c.noise)
+		}
+		l.solve()
+		draw := func(c contender, plugged bool) float64 {
+			g := src.NormFloat64()
+			if plugged {
+				return c.mean + g*math.Sqrt(c.v*c.mean*(1-c.mean)+c.noise)
+			}
+			v, mid := g*g*c.v, c.mean+g*g*c.v/2
+			x := (mid + math.Copysign(math.Sqrt(mid*mid-(1+v)*(c.mean*c.mean-g*g*c.noise)), g)) / (1 + v)
+			if !(x >= least && x <= 1-least) {
+				x = c.mean + g*math.Sqrt(c.v*least*(1-least)+c.noise)
+			}
+			return x
+		}
+		for _, plugged := range []bool{false, true} {
+			want, got := map[string]float64{}, map[string]float64{}
+			names := make([]string, len(arms))
+			for i := range arms {
+				names[i] = fmt.Sprint(i)
+				want[names[i]] = l.of[i].chance
+			}
+			n := draws
+			if plugged {
+				n = 100_000
+			}
+			for range n {
+				best, top := 0, math.Inf(-1)
+				for i, c := range arms {
+					if x := draw(c, plugged); x > top {
+						best, top = i, x
+					}
+				}
+				got[names[best]]++
+			}
+			if p := fit(want, got, n); (p < 1e-6/3) != plugged {
+				t.Errorf("%s, variance at the estimate %v: p = %v for chances %v and counts %v", name, plugged, p, want, got)
+			}
+		}
+	}
+}
+
 func TestDPTSErrors(t *testing.T) {
 	for _, v := range []struct {
 		arms   int

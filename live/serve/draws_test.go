@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/policy/linear"
@@ -140,6 +143,85 @@ func TestContextsDrawn(t *testing.T) {
 				t.Errorf("the estimate is %v, was %v", after, before)
 			}
 		})
+	}
+}
+
+// What is given comes as often as the told probabilities say, by χ² tests at each probability that there is: of one
+// action a round, so that given the past of a round it is a coin's toss, of 10⁷ rounds at full size, over releases,
+// whose draws are others. Of an arm that a policy has planned the floor's coins decide alone, with one that is gone. All
+// true laws together fail once in 1e6 runs; a service that tells the draws' shares without the floor is caught.
+func TestProbabilitiesAreCounts(t *testing.T) {
+	rounds := testkit.Size(150_000, 10_000_000)
+	type level struct{ off, variance float64 }
+	off := func(levels map[float64]level) (p float64) {
+		sum := 0.0
+		for _, l := range levels {
+			sum += l.off * l.off / l.variance
+		}
+		return distuv.ChiSquared{K: float64(len(levels))}.Survival(sum)
+	}
+	note := func(levels map[float64]level, p float64, hit bool) {
+		l := levels[p]
+		if l.off -= p; hit {
+			l.off++
+		}
+		l.variance += p * (1 - p)
+		levels[p] = l
+	}
+	for name, text := range map[string]string{"dp-lin-ts": drawnNews, "histogram-ts": tallied} {
+		c := newClock()
+		e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+		begin(t, e, text)
+		x := mustFind(t, e, "news")
+		told, broken := map[float64]level{}, map[float64]level{}
+		const phases = 5
+		for phase := range phases {
+			for i := range 40 * phase {
+				d := decideNews(t, e, newsAsk(1000*phase+i))
+				if _, err := e.RewardEvent(t.Context(), "news", d.ranking.Event, float64(i%2)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle(t, e, c, time.Second, 12)
+			for i := range rounds / phases {
+				if i%64 == 0 { // who comes with these actions
+					if err := x.look(newsAsk(i / 64)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				n := len(x.events.on)
+				by := x.drawn(n)
+				given, _ := x.floored(by.one(x.coins), n, n, func(int) bool { return false })
+				a := i % n
+				note(told, by.chance(x.decl.Floor, a), given == a)
+				note(broken, min(0.9999, max(0.0001, float64(by.counts[a])/float64(by.of))), given == a)
+			}
+		}
+		if p := off(told); p < 1e-6/3 || len(told) < 10 {
+			t.Errorf("%s: p = %v of %d probabilities", name, p, len(told))
+		}
+		if p := off(broken); p > 1e-12 {
+			t.Errorf("%s: a service that leaves out the floor is not caught: p = %v", name, p)
+		}
+	}
+	c := newClock()
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	begin(t, e, shop)
+	x := mustFind(t, e, "shop")
+	x.decl.Floor = 0.1
+	levels := map[float64]level{}
+	for i := range rounds { // of four arms the last is gone
+		planned := i % 3
+		given, p := x.floored(planned, 4, 3, func(a int) bool { return a == 3 })
+		most, share := propensities(0.1, 3)
+		if given == 3 || p != map[bool]float64{true: most, false: share}[given == planned] {
+			t.Fatal(given, p)
+		}
+		a := i / 3 % 3
+		note(levels, map[bool]float64{true: most, false: share}[a == planned], given == a)
+	}
+	if p := off(levels); p < 1e-6/3 {
+		t.Errorf("arms: p = %v", p)
 	}
 }
 
