@@ -160,6 +160,8 @@ var cliTexts = kong.Vars{
 	"serveClientHeader": "Header in which the proxy in front says which address a request is from, such as " +
 		"X-Real-IP; of a list the last counts. If not given, it is the address of the connection, and what " +
 		"headers say is not believed.",
+	"serveOIDC": "YAML file that names an issuer of identities (OpenID Connect), by which people log in at the pages, " +
+		"and who may look, operate or admin (docs/serve.md#people). If not given, people log in with keys.",
 	"serveDemo": "An experiment with made-up visitors, kept in memory; no others can be created.",
 	"completion": `The script asks this program what can come next: commands, flags, and the names that a flag
 takes, policies among them.

@@ -15,6 +15,20 @@ import (
 // readSecret reads what two operators share: at least 32 bytes, as base64url in one line. Nothing of
 // it is in an error.
 func readSecret(flag, path string) ([]byte, error) {
+	b, err := readHidden(flag, path)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(string(b)))
+	if err != nil || len(secret) < dap.SecretSize {
+		return nil, usagef("%s: %s is no secret, must be one line, the base64url without padding of at least %d "+
+			"random bytes", flag, path, dap.SecretSize)
+	}
+	return secret, nil
+}
+
+// readHidden reads a file that its owner alone may read.
+func readHidden(flag, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, usagef("%s: %w", flag, err)
@@ -27,12 +41,7 @@ func readSecret(flag, path string) ([]byte, error) {
 	if err != nil {
 		return nil, usagef("%s: %w", flag, err)
 	}
-	secret, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(string(b)))
-	if err != nil || len(secret) < dap.SecretSize {
-		return nil, usagef("%s: %s is no secret, must be one line, the base64url without padding of at least %d "+
-			"random bytes", flag, path, dap.SecretSize)
-	}
-	return secret, nil
+	return b, nil
 }
 
 // newSecret is readSecret of a file that it makes if it is not there.

@@ -45,6 +45,8 @@ type serveCommand struct {
 	NewUnits            flags.Number `env:"SOTTO_NEW_UNITS" in:"[0,inf)" default:"1" help:"${serveNewUnits}" placeholder:"RATE"`
 	ClientAddressHeader string       `env:"SOTTO_CLIENT_ADDRESS_HEADER" help:"${serveClientHeader}" placeholder:"NAME"`
 
+	OIDC string `name:"oidc" env:"SOTTO_OIDC" help:"${serveOIDC}" placeholder:"FILE" type:"path"`
+
 	CohortListen  string `env:"SOTTO_COHORT_LISTEN" help:"${serveCohort}" placeholder:"HOST:PORT"`
 	CohortAddress string `env:"SOTTO_COHORT_ADDRESS" help:"${serveCohortAt}" placeholder:"HOST:PORT"`
 
@@ -72,6 +74,10 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	shared, err := c.helperSecrets(declared)
+	if err != nil {
+		return err
+	}
+	issuer, err := c.issuer()
 	if err != nil {
 		return err
 	}
@@ -186,7 +192,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", at)
 	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
 		Origins: c.AllowOrigin, Metrics: metrics, NewUnits: c.newUnits(),
-		ClientHeader: c.ClientAddressHeader}), log)
+		ClientHeader: c.ClientAddressHeader, Issuer: issuer}), log)
 }
 
 // store is what the flags say that data are in, and where that is; usual is the directory without a flag.

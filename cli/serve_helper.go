@@ -31,7 +31,7 @@ func (c *serveCommand) checkRole() error {
 		true: {{"--demo", c.Demo}, {"--experiments", c.Experiments != ""}, {"--read-only", c.ReadOnly},
 			{"--admin-key-file", c.AdminKeyFile != ""}, {"--advertise", c.Advertise != ""},
 			{"--allow-origin", len(c.AllowOrigin) > 0}, {"--client-address-header", c.ClientAddressHeader != ""},
-			{"--helper-secret", len(c.HelperSecret) > 0}, {"--person-cap", c.PersonCap != ""},
+			{"--helper-secret", len(c.HelperSecret) > 0}, {"--person-cap", c.PersonCap != ""}, {"--oidc", c.OIDC != ""},
 			{"--cohort-listen", c.CohortListen != ""}, {"--cohort-address", c.CohortAddress != ""}},
 		false: {{"--task", len(c.Task) > 0}, {"--secret-file", c.SecretFile != ""}},
 	}

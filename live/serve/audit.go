@@ -14,8 +14,10 @@ import (
 type Entry struct {
 	Time time.Time `json:"time"`
 	// Key is the ID of whose it was, 0 for the program itself, and By its name.
-	Key        int64  `json:"key,omitempty"`
-	By         string `json:"by"`
+	Key int64  `json:"key,omitempty"`
+	By  string `json:"by"`
+	// Issuer is of identities, and named who it was; empty for keys.
+	Issuer     string `json:"issuer,omitempty"`
 	Did        string `json:"did"` // such as create, stop or revoke key
 	Experiment string `json:"experiment,omitempty"`
 	// With is what it was done with: the arm, or the name of the key.
@@ -24,7 +26,7 @@ type Entry struct {
 
 type actor struct{}
 
-// As returns a context whose operations stand in the journal as those of a key. Without, they are
+// As returns a context whose operations stand in the journal as those of a key, or of a person. Without, they are
 // the program's.
 func As(ctx context.Context, k Key) context.Context { return context.WithValue(ctx, actor{}, k) }
 
@@ -38,7 +40,7 @@ func By(ctx context.Context) (k Key, ok bool) {
 func note(ctx context.Context, c *store.Commit, did Entry) {
 	did.Time, did.By = time.UnixMilli(c.Now).UTC(), "the program"
 	if k, ok := By(ctx); ok {
-		did.Key, did.By = k.ID, k.Name
+		did.Key, did.By, did.Issuer = k.ID, k.Name, k.Issuer
 	}
 	line, _ := json.Marshal(did) // there is nothing in it that JSON cannot hold
 	c.Audit = append(c.Audit, append(line, '\n'))

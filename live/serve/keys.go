@@ -16,8 +16,8 @@ import (
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
-// A Scope is what the holder of a key may do.
-type Scope byte
+// A Scope is what the holder of a key, or a person who has logged in, may do.
+type Scope uint16
 
 // The scopes. Admin is all of them but browser, sign and test; who has it can force an arm too.
 const (
@@ -32,7 +32,10 @@ const (
 	ScopeSign    // sign the names of units
 	ScopeTest    // force an arm, in decisions that do not count
 	ScopeMetrics // read the private metrics, which tell who reported
-	ScopeAdmin   = ScopeDecide | ScopeReward | ScopeRead | scopeManage | ScopeMetrics
+	// ScopeOperate starts, pauses, resumes, stops and archives experiments, and takes arms off, at the pages. It
+	// is a person's: a key has it with admin alone, beside which it is not stored.
+	ScopeOperate
+	ScopeAdmin = ScopeDecide | ScopeReward | ScopeRead | scopeManage | ScopeMetrics | ScopeOperate
 )
 
 // scopeNames are the scopes by name; those of admin are not said again beside it.
@@ -82,6 +85,8 @@ func (s Scope) MayForce() bool { return s&(ScopeTest|scopeManage) != 0 }
 // check says which scopes do not go together, and which a key of one experiment cannot have.
 func (s Scope) check(experiment string) error {
 	switch {
+	case s&(ScopeOperate|scopeManage) == ScopeOperate:
+		return fieldError("scopes", "the %w has operate without admin, which a person alone can have", ErrKey)
 	case s == 0 || s&^(ScopeAdmin|ScopeBrowser|ScopeSign|ScopeTest) != 0:
 		return fieldError("scopes", "the %w has none that is known, must have at least one", ErrKey)
 	case s&ScopeBrowser != 0 && (s&(ScopeDecide|ScopeReward) == 0 ||
@@ -112,6 +117,8 @@ type Key struct {
 	Created time.Time
 	// Experiment is the only one that it is good for; empty: it is for all.
 	Experiment string
+	// Issuer named who this is, a person (Engine.Person) and no key; empty: it is a key.
+	Issuer string
 }
 
 // For says whether a key is good for an experiment.
@@ -339,7 +346,9 @@ func isKey(r store.Record, hash [sha256.Size]byte) bool {
 func keyOf(r store.Record) Key {
 	k := Key{ID: r.ID, Name: r.Name}
 	if len(r.Data) >= keyBytes {
-		k.Scopes = Scope(r.Data[sha256.Size])
+		if k.Scopes = Scope(r.Data[sha256.Size]); k.Scopes&scopeManage != 0 {
+			k.Scopes |= ScopeOperate
+		}
 		k.Created = time.UnixMilli(int64(binary.BigEndian.Uint64(r.Data[sha256.Size+1:])))
 		k.Experiment = string(r.Data[keyBytes:])
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/oidc"
 	"github.com/sotto-dp/sotto/live/serve/page"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -68,6 +69,8 @@ type Config struct {
 	// ParseClientHeader has it. If it is empty, the address is that of the connection, whatever
 	// headers say.
 	ClientHeader string
+	// Issuer names people, who log in at the pages by it and not by a key; nil for none.
+	Issuer *oidc.Issuer
 	// Metrics are shown to keys with the scope metrics: those that are the engine's
 	// Meter. Nil for none.
 	Metrics *Metrics
@@ -94,7 +97,7 @@ func Handler(cfg Config) http.Handler {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	f := &front{Config: cfg, routes: http.NewServeMux()}
-	f.pages = page.New(page.Config{Engine: cfg.Engine, Catalog: cfg.Catalog, Log: cfg.Log, Demo: cfg.Demo,
+	f.pages = page.New(page.Config{Engine: cfg.Engine, Catalog: cfg.Catalog, Log: cfg.Log, Demo: cfg.Demo, Issuer: cfg.Issuer,
 		Problem: func(err error) (int, string, string) {
 			p := problemOf(err)
 			return p.Status, p.Field, p.Detail

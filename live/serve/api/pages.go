@@ -14,6 +14,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 	const one = "/experiments/{name}"
 	p := f.pages
 	admin := func(h page.Handler) http.HandlerFunc { return f.page(serve.ScopeAdmin, h) }
+	operator := func(h page.Handler) http.HandlerFunc { return f.page(serve.ScopeOperate, h) }
 	return map[string]http.HandlerFunc{
 		"GET /{$}":               f.page(0, p.Home),
 		"GET /account":           f.page(serve.ScopeRead, p.Account),
@@ -23,6 +24,8 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"GET /login":             f.page(0, p.AskLogin),
 		"POST /login":            f.page(0, p.Login),
 		"POST /logout":           f.page(0, p.Logout),
+		"GET /login/issuer":      f.page(0, p.BeginLogin),
+		"GET /login/callback":    f.page(0, p.EndLogin),
 
 		"GET " + one + "/ledger":           f.shown(p.Ledger),
 		"GET " + one + "/transcript.jsonl": f.shown(p.Transcript),
@@ -34,17 +37,17 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"GET /new":                 admin(p.AskNew),
 		"POST /new":                admin(p.New),
 		"POST /new/check":          admin(p.CheckNew),
-		"POST " + one + "/start":   admin(p.Start),
-		"POST " + one + "/pause":   admin(p.Pause),
-		"POST " + one + "/resume":  admin(p.Resume),
-		"GET " + one + "/stop":     admin(p.Ask("stop")),
-		"POST " + one + "/stop":    admin(p.Confirmed("stop")),
-		"GET " + one + "/off":      admin(p.Ask("off")),
-		"POST " + one + "/off":     admin(p.Confirmed("off")),
-		"GET " + one + "/add":      admin(p.Ask("add")),
-		"POST " + one + "/add":     admin(p.Confirmed("add")),
-		"GET " + one + "/archive":  admin(p.Ask("archive")),
-		"POST " + one + "/archive": admin(p.Confirmed("archive")),
+		"POST " + one + "/start":   operator(p.Start),
+		"POST " + one + "/pause":   operator(p.Pause),
+		"POST " + one + "/resume":  operator(p.Resume),
+		"GET " + one + "/stop":     operator(p.Ask("stop")),
+		"POST " + one + "/stop":    operator(p.Confirmed("stop")),
+		"GET " + one + "/off":      operator(p.Ask("off")),
+		"POST " + one + "/off":     operator(p.Confirmed("off")),
+		"GET " + one + "/add":      operator(p.Ask("add")),
+		"POST " + one + "/add":     operator(p.Confirmed("add")),
+		"GET " + one + "/archive":  operator(p.Ask("archive")),
+		"POST " + one + "/archive": operator(p.Confirmed("archive")),
 		"GET /keys":                admin(p.Keys),
 		"POST /keys":               admin(p.NewKey),
 		"GET /keys/{id}/revoke":    admin(p.AskRevoke),
@@ -56,7 +59,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 // of other origins may read (CORS) is the rest alone, also where their site is the same.
 func isAPI(path string) bool {
 	return path != "/" && path != "/login" && path != "/logout" && path != "/new" && path != "/keys" &&
-		path != "/account" && !slices.ContainsFunc([]string{"/experiments/", "/assets/", "/new/", "/keys/"},
+		path != "/account" && !slices.ContainsFunc([]string{"/experiments/", "/assets/", "/new/", "/keys/", "/login/"},
 		func(of string) bool { return strings.HasPrefix(path, of) })
 }
 

@@ -3,6 +3,7 @@ package page
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/sotto-dp/sotto/live/serve"
 )
@@ -23,12 +24,17 @@ type Login struct {
 	Wrong string // what was wrong with the key, or empty
 }
 
-// Visitor is the key that a request's cookie stands for, without scopes if it has none.
+// Visitor is the key, or the person, that a request's cookie stands for, without scopes if it has none.
 func (p *Pages) Visitor(r *http.Request) serve.Key {
-	if c, err := r.Cookie(cookieOf(r)); err == nil {
-		return p.cfg.Engine.Visitor(c.Value)
+	c, err := r.Cookie(cookieOf(r))
+	if err != nil {
+		return serve.Key{}
 	}
-	return serve.Key{}
+	k := p.cfg.Engine.Visitor(c.Value)
+	if k.Scopes == 0 && p.cfg.Issuer != nil {
+		k = p.cfg.Engine.Person(p.cfg.Issuer.Terms(), c.Value)
+	}
+	return k
 }
 
 // secure says whether a browser speaks TLS, to this server or to a proxy before it.
@@ -66,18 +72,22 @@ func (p *Pages) Login(w http.ResponseWriter, r *http.Request) error {
 			Wrong: "this is no key that may read: it is not known, was revoked, or has not the scope read"})
 		return nil
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieOf(r), Value: session, Path: "/", HttpOnly: true,
-		Secure: secure(r), SameSite: http.SameSiteStrictMode, MaxAge: int(serve.SessionLife.Seconds())})
+	setCookie(w, r, session, serve.SessionLife)
 	seeOther(w, to(f.Get("to")))
 	return nil
 }
 
 // Logout takes the cookie back.
 func (p *Pages) Logout(w http.ResponseWriter, r *http.Request) error {
-	http.SetCookie(w, &http.Cookie{Name: cookieOf(r), Path: "/", HttpOnly: true, Secure: secure(r),
-		SameSite: http.SameSiteStrictMode, MaxAge: -1})
+	setCookie(w, r, "", -time.Second)
 	seeOther(w, "/")
 	return nil
+}
+
+// setCookie gives a browser a session, or takes it back.
+func setCookie(w http.ResponseWriter, r *http.Request, session string, life time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: cookieOf(r), Value: session, Path: "/", HttpOnly: true,
+		Secure: secure(r), SameSite: http.SameSiteStrictMode, MaxAge: int(life.Seconds())})
 }
 
 // seeOther sends a browser to a page of ours.

@@ -17,7 +17,7 @@ import (
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
-// An Operation is what an admin can do to an experiment now.
+// An Operation is what who operates it can do to an experiment now.
 type Operation struct {
 	Name  string // the last part of its address
 	Title string // of the button
@@ -41,7 +41,7 @@ var can = map[State][]string{Draft: {"start", "archive"}, Starting: {"pause", "a
 const stopNow = "Stop now"
 
 func operationsOf(who Who, v *View) (out []Operation) {
-	if !who.Admin {
+	if !who.Operates {
 		return nil
 	}
 	for _, name := range can[v.State] {

@@ -13,7 +13,7 @@
 // # The contract of templates
 //
 // Each *.html file but layout.html is a page, and is given its struct: home.html a Home,
-// experiment.html a Shown, login.html a Login, problem.html a Problem, new.html a NewForm,
+// experiment.html a Shown, login.html a Login, arrived.html an Arrived, problem.html a Problem, new.html a NewForm,
 // confirm.html a Confirm, keys.html a Keys, ledger.html a Ledger, account.html an Account. Templates whose names begin
 // with "live-" are fragments: they are given a *View alone, stand in an element whose id is their
 // name, and are sent again when what they show has changed; so they must not say who looks. The
@@ -41,6 +41,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/look"
 	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/oidc"
 )
 
 //go:embed *.html
@@ -58,6 +59,8 @@ type Config struct {
 	May func(*http.Request) bool
 	// Demo refuses new experiments.
 	Demo bool
+	// Issuer names people, who log in by it and not by a key; nil for none.
+	Issuer *oidc.Issuer
 	// Clock tells the time of ticks; nil is time.Now.
 	Clock func() time.Time
 }
@@ -154,11 +157,12 @@ func lasts(d time.Duration) string {
 type Who struct {
 	Name  string // of the key; empty if there is none
 	Reads bool   // all experiments
-	Admin bool
+	// Operates: starts and stops them; Admin makes them too, and keys.
+	Operates, Admin bool
 }
 
 func who(k serve.Key) Who {
-	return Who{Name: k.Name, Reads: k.Scopes&serve.ScopeRead != 0,
+	return Who{Name: k.Name, Reads: k.Scopes&serve.ScopeRead != 0, Operates: k.Scopes&serve.ScopeOperate != 0,
 		Admin: k.Scopes&serve.ScopeAdmin == serve.ScopeAdmin}
 }
 
@@ -171,7 +175,12 @@ type Frame struct {
 	Origin string
 	// Demo: made-up visitors, kept in memory.
 	Demo bool
+	// Issuer is where somebody logs in without a key, and the name of who is asked there; nil for nowhere.
+	Issuer *Issuer
 }
+
+// An Issuer is a link to who knows people.
+type Issuer struct{ Name, Address string }
 
 func (p *Pages) frame(r *http.Request, title string) Frame {
 	k, _ := serve.By(r.Context())
@@ -179,7 +188,11 @@ func (p *Pages) frame(r *http.Request, title string) Frame {
 	if secure(r) {
 		origin = "https://" + r.Host
 	}
-	return Frame{Title: title, Who: who(k), Path: r.URL.Path, Origin: origin, Demo: p.cfg.Demo}
+	f := Frame{Title: title, Who: who(k), Path: r.URL.Path, Origin: origin, Demo: p.cfg.Demo}
+	if p.cfg.Issuer != nil { // at the address that the issuer sends back to: cookies are of one
+		f.Issuer = &Issuer{p.cfg.Issuer.Host(), p.cfg.Issuer.URL + issuerPath}
+	}
+	return f
 }
 
 // The headers of all that is here: nothing is run, fetched, framed or sent anywhere but here.
@@ -228,7 +241,11 @@ func (p *Pages) Answer(w http.ResponseWriter, r *http.Request, h Handler) {
 func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, known bool) {
 	headers(w.Header())
 	if known {
-		p.fail(w, r, http.StatusForbidden, "the key may not do this: log in with another one")
+		detail := "the key may not do this: log in with another one"
+		if k, _ := serve.By(r.Context()); k.Issuer != "" {
+			detail = "your role may not do this: ask whoever runs the service for another one, or log in with a key"
+		}
+		p.fail(w, r, http.StatusForbidden, detail)
 		return
 	}
 	p.login(w, r, http.StatusUnauthorized, Login{Frame: p.frame(r, "Log in"), To: back(r)})
