@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
@@ -141,7 +141,8 @@ func (p *plan) layer(of imageOf) (v1.Layer, error) {
 	if err := z.Close(); err != nil {
 		return nil, err
 	}
-	return static.NewLayer(out.Bytes(), types.OCILayer), nil
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer))
 }
 
 // authorities are the certificates that Mozilla trusts, of the version that go.sum has: those of the machine

@@ -30,18 +30,18 @@ var places = map[string]string{
 const (
 	installed = `#!/bin/sh
 set -e
-if [ -d /run/systemd/system ]; then
+if [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
 	systemctl try-restart sotto.service
 fi
 `
 	removes = `#!/bin/sh
 set -e
-case "$1" in remove|0) if [ -d /run/systemd/system ]; then systemctl disable --now sotto.service; fi ;; esac
+case "$1" in remove|0) if [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; then systemctl disable --now sotto.service; fi ;; esac
 `
 	removed = `#!/bin/sh
 set -e
-if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+if [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 `
 )
 
