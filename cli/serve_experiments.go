@@ -51,7 +51,7 @@ func readDeclared(known catalog.Catalog, dir string) (out []*decl.Experiment, er
 }
 
 // changeable are the keys that may change while an experiment runs.
-var changeable = []string{"end", "floor", "window"}
+var changeable = []string{"description", "end", "floor", "public", "share", "window"}
 
 // declare makes and starts the experiments that are new, and has those that run changed to what
 // their files say, where that may be. What may not change is an error, and then nothing is made. One that
@@ -98,8 +98,14 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 		}
 	}
 	for _, x := range other {
-		if err := e.Change(ctx, x.Name, serve.Change{End: &x.End, Window: &x.Window,
-			Floor: &x.Floor, Add: more[x.Name]}); err != nil {
+		c := serve.Change{End: &x.End, Window: &x.Window, Floor: &x.Floor, Add: more[x.Name],
+			Description: &x.Description, Public: &x.Public}
+		if all := 1.0; len(x.Ramp) == 0 {
+			if c.Share = &all; x.Share != 0 {
+				c.Share = &x.Share
+			}
+		}
+		if err := e.Change(ctx, x.Name, c); err != nil {
 			return usagef("--experiments: %w", err)
 		}
 		fmt.Fprintf(out, "experiment %s was changed\n", x.Name)

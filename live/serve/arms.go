@@ -87,7 +87,7 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 	if err := x.checkPerson(ask.Person); err != nil {
 		return Decision{}, err
 	}
-	if !x.in(unit) {
+	if !x.in(unit) && !x.assigned(unit) {
 		return x.give(x.instead(), Default), nil
 	}
 	if unit == "" {
@@ -110,6 +110,15 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 		return x.told(t, u, Limit, now), nil
 	}
 	return x.assign(t, u, ask, now)
+}
+
+// assigned says that a unit was: it was in the experiment's share then, and stays in.
+func (x *served) assigned(unit string) bool {
+	if unit == "" {
+		return false
+	}
+	_, was := x.units[tagOf(x.tags, unit)]
+	return was
 }
 
 // ends says that the decisions have ended, and the experiment has not.

@@ -29,8 +29,11 @@ type Change struct {
 	// (Engine.Resume). They stand in transcripts, and nobody else may say them.
 	Guard  *Harm
 	Resume bool
-	// Share is a step of the ramp, which nobody else makes.
-	Share *float64
+	// Share is the share of units that are in it, 1 for all; a hash of a unit decides, so who is in a share is in
+	// each larger one, and who was assigned stays so in a smaller one. Of a ramp it is a step, which nobody else makes.
+	Share       *float64
+	Description *string
+	Public      *bool // who may read what was released; it is protected as it stands
 }
 
 // An Added is an arm that is added. Without a Value decisions give its name.
@@ -57,11 +60,15 @@ type changeJSON struct {
 	Guard  *Harm           `json:"guard,omitempty"`
 	Resume bool            `json:"resume,omitempty"`
 	Share  *float64        `json:"share,omitempty"`
+
+	Description *string `json:"description,omitempty"`
+	Public      *bool   `json:"public,omitempty"`
 }
 
 // MarshalJSON writes what changes, end as null where there is none any more.
 func (c Change) MarshalJSON() ([]byte, error) {
-	out := changeJSON{Floor: c.Floor, Off: c.Off, Add: c.Add, Guard: c.Guard, Resume: c.Resume, Share: c.Share}
+	out := changeJSON{Floor: c.Floor, Off: c.Off, Add: c.Add, Guard: c.Guard, Resume: c.Resume, Share: c.Share,
+		Description: c.Description, Public: c.Public}
 	if c.End != nil {
 		end := c.End
 		if end.IsZero() {
@@ -81,7 +88,8 @@ func (c *Change) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
-	*c = Change{Floor: in.Floor, Off: in.Off, Add: in.Add, Guard: in.Guard, Resume: in.Resume, Share: in.Share}
+	*c = Change{Floor: in.Floor, Off: in.Off, Add: in.Add, Guard: in.Guard, Resume: in.Resume, Share: in.Share,
+		Description: in.Description, Public: in.Public}
 	if in.End != nil {
 		c.End = &time.Time{}
 		if err := json.Unmarshal(in.End, c.End); err != nil { // null leaves it as it is
@@ -111,6 +119,17 @@ func (c Change) in(x *Experiment) {
 	}
 	if c.Floor != nil {
 		x.Floor = *c.Floor
+	}
+	if c.Share != nil && len(x.Ramp) == 0 {
+		if x.Share = *c.Share; x.Share == 1 { // as it is where none was declared
+			x.Share = 0
+		}
+	}
+	if c.Description != nil {
+		x.Description = *c.Description
+	}
+	if c.Public != nil {
+		x.Public = *c.Public
 	}
 }
 
@@ -163,8 +182,11 @@ func (x *served) change(c Change, now int64) error {
 	default:
 		return fmt.Errorf("it is %s, must be draft, running or paused: %w", x.rec.State, ErrState)
 	}
-	if c.Guard != nil || c.Resume || c.Share != nil {
+	switch {
+	case c.Guard != nil || c.Resume || c.Share != nil && len(x.decl.Ramp) > 0:
 		return fieldError("guard", "is given, or resume, or share, must not be: they follow from releases, a resume and a ramp: %w", ErrState)
+	case c.Share != nil && !(*c.Share > 0 && *c.Share <= 1):
+		return fieldError("share", "is %v, must be above 0 and at most 1", *c.Share)
 	}
 	terms := x.decl
 	for _, before := range x.rec.Changes {
@@ -198,10 +220,15 @@ func (x *served) change(c Change, now int64) error {
 	for _, a := range c.Add {
 		x.rec.Changes = append(x.rec.Changes, Change{Add: []Added{a}})
 	}
-	if c.Off, c.Add = nil, nil; c.End != nil || c.Window != nil || c.Floor != nil {
+	if c.Off, c.Add = nil, nil; c.changes() {
 		x.rec.Changes = append(x.rec.Changes, c)
 	}
 	return nil
+}
+
+// changes says that there is a term that changes.
+func (c Change) changes() bool {
+	return c.End != nil || c.Window != nil || c.Floor != nil || c.Share != nil || c.Description != nil || c.Public != nil
 }
 
 // adds says why these arms cannot be added to what there is.

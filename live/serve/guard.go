@@ -212,7 +212,7 @@ func (b *board) changed(text json.RawMessage, at time.Time) error {
 // and they do nothing else. The rest may come before, since with it nothing is decided any more.
 func (b *board) due(x *Experiment, began time.Time, e *entry) error {
 	arms := b.watch.arms
-	if c := e.change; c != nil && c.Share != nil {
+	if c := e.change; c != nil && c.Share != nil && len(b.watch.steps) > 0 {
 		if err := b.mayStep(x, began.UnixMilli(), e.at.UnixMilli()); err != nil {
 			return err
 		}

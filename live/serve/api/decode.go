@@ -129,6 +129,9 @@ type changeRequest struct {
 	Floor  *float64        `json:"floor"`
 	Off    []string        `json:"off"`
 	Add    []serve.Added   `json:"add"`
+	Share  *float64        `json:"share"`
+	Says   *string         `json:"description"`
+	Public *bool           `json:"public"`
 	fixedKeys
 
 	change serve.Change
@@ -145,15 +148,14 @@ type fixedKeys struct {
 	Unit     json.RawMessage `json:"unit" fixed:"the budget is of these units and of all their assignments"`
 	Reward   json.RawMessage `json:"reward" fixed:"the noise was made for this range and this default"`
 	Exposure json.RawMessage `json:"exposure" fixed:"counts are of decisions that are made in one way"`
-	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor, off and add may change"`
-	Share    json.RawMessage `json:"share" fixed:"who takes part was drawn by it"`
+	Within   json.RawMessage `json:"activate_within" fixed:"only end, window, floor, share, description, public, off and add may change"`
 	Only     json.RawMessage `json:"only" fixed:"counts are of decisions for those it was declared for"`
 	By       json.RawMessage `json:"by" fixed:"releases are of its cells"`
 	Cell     json.RawMessage `json:"cell_minimum" fixed:"releases are of its cells"`
 	Layer    json.RawMessage `json:"layer" fixed:"it keeps the units of experiments disjoint"`
 	Keep     json.RawMessage `json:"retention" fixed:"units were told how long they are remembered"`
-	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor, off and add may change"`
-	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor, off and add may change"`
+	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor, share, description, public, off and add may change"`
+	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor, share, description, public, off and add may change"`
 	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
 	Guard    json.RawMessage `json:"guard" fixed:"intervals share its risk from the start"`
 	Ratios   json.RawMessage `json:"ratios" fixed:"decisions count by them"`
@@ -165,17 +167,14 @@ type fixedKeys struct {
 	Reports  json.RawMessage `json:"reports" fixed:"what counts tell of rewards that do not come was promised"`
 	Sticky   json.RawMessage `json:"sticky" fixed:"who was assigned what is counted by it"`
 	Start    json.RawMessage `json:"start" fixed:"it is when the experiment began"`
-	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor, off and add may change"`
+	Fallback json.RawMessage `json:"fallback" fixed:"only end, window, floor, share, description, public, off and add may change"`
 	Stop     json.RawMessage `json:"stop" fixed:"say what is kept when you stop it"`
-	Public   json.RawMessage `json:"public" fixed:"units were told who reads what is released"`
 
 	Trust  json.RawMessage `json:"trust" fixed:"units were promised who sees their rewards"`
 	After  json.RawMessage `json:"report_after" fixed:"what counts tell of who reports was promised"`
 	Grid   json.RawMessage `json:"grid" fixed:"both servers go by it"`
 	Helper json.RawMessage `json:"helper" fixed:"units were promised who sees their rewards"`
 	Cohort json.RawMessage `json:"cohort" fixed:"units were promised who sees their rewards"`
-
-	Description json.RawMessage `json:"description" fixed:"only end, window, floor, off and add may change"`
 }
 
 func (q *changeRequest) check() error {
@@ -186,7 +185,7 @@ func (q *changeRequest) check() error {
 			return refused(http.StatusConflict, name, name+" cannot change: "+field.Tag.Get("fixed"))
 		}
 	}
-	q.change = serve.Change{Floor: q.Floor, Off: q.Off, Add: q.Add}
+	q.change = serve.Change{Floor: q.Floor, Off: q.Off, Add: q.Add, Share: q.Share, Description: q.Says, Public: q.Public}
 	if q.End != nil {
 		q.change.End = &time.Time{}
 		if json.Unmarshal(q.End, q.change.End) != nil {
@@ -201,8 +200,10 @@ func (q *changeRequest) check() error {
 		}
 		q.change.Window = &d
 	}
-	if q.End == nil && q.Window == nil && q.Floor == nil && len(q.Off)+len(q.Add) == 0 {
-		return refused(http.StatusBadRequest, "", "nothing is to change: say end, window, floor, off or add")
+	if c := q.change; c.End == nil && c.Window == nil && c.Floor == nil && c.Share == nil && c.Description == nil &&
+		c.Public == nil && len(q.Off)+len(q.Add) == 0 {
+		return refused(http.StatusBadRequest, "", "nothing is to change: say end, window, floor, share, description, "+
+			"public, off or add")
 	}
 	return nil
 }
