@@ -34,6 +34,9 @@ type saying struct {
 // stopsThere ends the text of an experiment that an operator stops while the unit's window is open.
 const stopsThere = "# it is stopped"
 
+// growsThere ends the text of an experiment to which an operator adds an arm while the unit's window is open.
+const growsThere = "# it grows"
+
 // A traffic is an experiment and how its decisions are asked for and reported, by their numbers.
 type traffic struct {
 	name  string
@@ -54,6 +57,9 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 	defer func() {
 		if strings.HasSuffix(text, stopsThere) {
 			of.stop = of.at - 10
+		}
+		if strings.HasSuffix(text, growsThere) {
+			of.terms.Add = []Added{{Name: "green"}}
 		}
 	}()
 	longer, floor := 70*time.Second, 0.2
@@ -267,6 +273,8 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				fmt.Fprintln(&out, x.estimate()[0]+float64(g.More[0]))
 			case twin == "totals":
 				fmt.Fprintln(&out, len(g.Totals))
+			case twin == "adds what pays" && came && g.Sum > 0:
+				_ = e.Change(t.Context(), of.name, Change{Add: []Added{{Name: "grey"}}})
 			case twin == "guards what waits" && came && g.Sum > 0:
 				_ = e.Pause(t.Context(), of.name)
 			}
@@ -366,6 +374,17 @@ func TestTwoWorldsOfContexts(t *testing.T) {
 
 // twoWorlds compares the worlds of experiments, in the second of which decisions are activated, and has
 // those be caught that tell.
+// So are two runs in which an operator adds an arm meanwhile: a service that added one where a reward came
+// is caught.
+func TestTwoWorldsOfAnArmMore(t *testing.T) {
+	sayings := map[string][]saying{"0": {{3e9, 0}}, "1": {{3e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}}, "late": {{61e9, 1}}}
+	text := shop + growsThere
+	twoWorlds(t, []string{text}, sayings, "adds what pays", "duplicates")
+	if !strings.Contains(world(t, "", text, nil), `"add":2`) {
+		t.Error("no arm is added before her reward is released")
+	}
+}
+
 func twoWorlds(t *testing.T, experiments []string, sayings map[string][]saying, twins ...string) {
 	t.Helper()
 	for _, text := range experiments {

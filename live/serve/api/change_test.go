@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"github.com/sotto-dp/sotto/live/decl"
 	"net/http"
 	"slices"
@@ -31,9 +32,13 @@ func TestChange(t *testing.T) {
 		{`{"horizon": 5}`, 409, "horizon", ""},
 		{`{"sticky": false}`, 409, "sticky", ""},
 		{`{"start": null, "name": "x"}`, 409, "name", ""},
-		{`{"public": true}`, 409, "public", ""},
+		{`{"public": "yes"}`, 400, "public", ""},
+		{`{"share": 0}`, 400, "share", "above 0 and at most 1"},
+		{`{"share": 2}`, 400, "share", "above 0 and at most 1"},
+		{`{"add": [{"name": "red"}]}`, 409, "add[0].name", "no arm has"},
+		{`{"add": [{"name": "green"}, {"name": "green"}]}`, 409, "add[1].name", "no arm has"},
+		{`{"add": [{}]}`, 400, "add[0].name", "missing"},
 		{`{"fallback": "red"}`, 409, "fallback", ""},
-		{`{"description": ""}`, 409, "description", ""},
 		{`{}`, 400, "", "nothing is to change"},
 		{`{"floor": 1}`, 400, "floor", "below 1"},
 		{`{"floor": "much"}`, 400, "floor", "number"},
@@ -120,7 +125,7 @@ func TestChangeKnowsAllKeys(t *testing.T) {
 	for _, kind := range schema.OneOf {
 		for key := range kind.Properties {
 			status, field := http.StatusConflict, key
-			if slices.Contains([]string{"end", "window", "floor"}, key) {
+			if slices.Contains([]string{"end", "window", "floor", "share", "description", "public"}, key) {
 				status, field = http.StatusBadRequest, "speed"
 			}
 			var p problem
@@ -130,5 +135,50 @@ func TestChangeKnowsAllKeys(t *testing.T) {
 				t.Errorf("%s: %s", key, got)
 			}
 		}
+	}
+}
+
+// An arm that is added is on the page, in OFREP's answers with its value, and in the audit log; the page's form
+// adds one too, and says what is wrong with a name.
+func TestAddArm(t *testing.T) {
+	w := shopOpen(t)
+	const x = "/v1/experiments/shop"
+	if got := w.want(200, "PATCH", x, `{"add": [{"name": "green", "value": {"hex": "#0c0"}}], "description": "three"}`); !strings.Contains(got,
+		`"changes":[{"add":[{"name":"green","value":{"hex":"#0c0"}}]},{"description":"three"}]`) {
+		t.Error(got)
+	}
+	for range 4 {
+		w.pass(time.Second)
+	}
+	if got := w.want(200, "GET", x, ""); !strings.Contains(got, `"name":"green"`) || !strings.Contains(got, `"description":"three"`) {
+		t.Error(got)
+	}
+	seen := false
+	for i := range 60 {
+		got := w.want(200, "POST", "/ofrep/v1/evaluate/flags/shop", fmt.Sprintf(`{"context":{"targetingKey":"u%d"}}`, i))
+		seen = seen || strings.Contains(got, `"variant":"green"`) && strings.Contains(got, `"value":{"hex":"#0c0"}`)
+	}
+	if !seen {
+		t.Error("no decision gives the new arm")
+	}
+	b := w.login(w.key)
+	if got := b.want(200, "GET", "/experiments/shop", ""); !strings.Contains(got, "green") || !strings.Contains(got, "/experiments/shop/add") {
+		t.Error("the page has no new arm, or no button that adds one")
+	}
+	b.want(200, "GET", "/experiments/shop/add", "")
+	if got := b.want(409, "POST", "/experiments/shop/add", form("confirm", "shop", "arm", "red", "value", "")); !strings.Contains(got,
+		"no arm has") {
+		t.Error(got)
+	}
+	b.want(400, "POST", "/experiments/shop/add", form("confirm", "shop", "arm", "", "value", ""))
+	b.want(303, "POST", "/experiments/shop/add", form("confirm", "shop", "arm", "grey", "value", "#888"))
+	for range 4 {
+		w.pass(time.Second)
+	}
+	if got := w.want(200, "GET", x+"/transcript", ""); !strings.Contains(got, `"add":3,"change":{"add":[{"name":"grey","value":"#888"}]}`) {
+		t.Error(got)
+	}
+	if got := w.want(200, "GET", "/v1/audit", ""); !strings.Contains(got, "green") || !strings.Contains(got, "grey") {
+		t.Error(got)
 	}
 }
