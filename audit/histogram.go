@@ -22,8 +22,6 @@ const (
 	talliedBare  tallying = "exact counts of the rows"
 )
 
-const histogramPolicy = "histogram-ts"
-
 // histogramFirst is the first segment's length where a file does not say: games are short.
 const histogramFirst = 4
 
@@ -196,7 +194,7 @@ func (g histogram) subject(name string, claimed privacy.Budget, at []int) (direc
 func selfHistogram() ([]selfItem, error) {
 	var e catalog.Entry
 	for _, e = range catalog.ContextualPolicies() {
-		if e.Name == histogramPolicy {
+		if e.Name == catalog.HistogramTS {
 			break
 		}
 	}

@@ -152,7 +152,7 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 	build := func(b privacy.Budget, src *noise.Fast) (lin.Contextual, error) {
 		return e.NewContextual(contextualSetting(horizon, b, src, by.step()), params)
 	}
-	if e.Name == histogramPolicy {
+	if e.Name == catalog.HistogramTS {
 		if _, said := given["first"]; !said {
 			params["first"] = histogramFirst
 		}

@@ -570,7 +570,7 @@ func selfIdentify() ([]selfItem, error) {
 func selfLinear() ([]selfItem, error) {
 	var all []selfItem
 	for _, e := range append(catalog.LinearPolicies(), catalog.ContextualPolicies()...) {
-		if !e.Private || e.Name == histogramPolicy { // whose rows are selfHistogram's
+		if !e.Private || e.Name == catalog.HistogramTS { // whose rows are selfHistogram's
 			continue
 		}
 		variants := []catalog.Params{shortly(e)}

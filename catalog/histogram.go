@@ -2,10 +2,13 @@ package catalog
 
 import "github.com/sotto-dp/sotto/policy/linear"
 
+// HistogramTS is who decides where contexts are protected, vectors are few, and no policy is named.
+const HistogramTS = "histogram-ts"
+
 // histogramTS is the policy for contexts and actions of few words, under joint DP.
 func histogramTS() Entry {
 	return Entry{
-		Name: "histogram-ts", Title: "Thompson sampling on histograms, joint DP", Bandit: BanditContextual,
+		Name: HistogramTS, Title: "Thompson sampling on histograms, joint DP", Bandit: BanditContextual,
 		Private: true, Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 		Guarantee: "joint ε-DP or ρ-zCDP: a round's actions and reward are protected in what is played in all " +
 			"other rounds, not in its own; rewards in [−1,1]; vectors are rows of a finite set that is " +

@@ -21,7 +21,7 @@ const (
 var protections = []string{ProtectReward, ProtectJoint}
 
 // HistogramPolicy is who decides where contexts are protected, vectors are few, and no policy is named.
-const HistogramPolicy = "histogram-ts"
+const HistogramPolicy = catalog.HistogramTS
 
 // Counted says that contexts are protected by histograms of the vectors that were played, which are few.
 func (l *Experiment) Counted() bool {
