@@ -104,7 +104,7 @@ func (p *plan) texts(ctx context.Context, work string) ([]file, error) {
 }
 
 // legal are the names of files that say under which terms others' code may be passed on.
-var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright)([.-].*)?$`)
+var legal = regexp.MustCompile(`(?i)^((un)?licen[cs]e|copying|notice|copyright)([.-].*)?$`)
 
 // licenses are the terms of all that a program is made of, which it may not be passed on without.
 func (p *plan) licenses(ctx context.Context, t target) ([]byte, error) {
