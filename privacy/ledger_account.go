@@ -56,6 +56,16 @@ func (a Account) Release(slot int, v *Values) (Released, error) {
 	return a.release(slot, v)
 }
 
+// Unread counts n more releases of a slot's running sum that were not drawn, as their noise was paid for and nobody
+// was to read them: of a simulation. It is false, and counts nothing, where a release needs a look or is written down.
+func (a Account) Unread(slot, n int) bool {
+	if uint(slot) >= uint(len(a.l.running)) || a.l.running[slot].account != a.at || a.l.running[slot].free == 0 {
+		return false
+	}
+	a.l.running[slot].more += n
+	return true
+}
+
 func (a Account) release(slot int, v *Values) (Released, error) {
 	if v == nil || len(v.N) != len(v.Sum) || len(v.Sum) == 0 {
 		return Released{}, malformed(v)

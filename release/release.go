@@ -172,6 +172,7 @@ type curator[T number] struct {
 	recipe[T]
 	slots    []slot[T]
 	counters []counter[T] // of trees and hybrids
+	dips     *dips        // of Repeat
 	streams  []stream[T]  // of streamed
 	next     int          // number of the slot that opens next
 	account  privacy.Account

@@ -56,6 +56,19 @@ func (c *counter[T]) next(x T) T {
 	return c.stack[end]
 }
 
+// inner goes on to base+i, i > 0 below a power of two that base is a multiple of: the nodes that it does not share with
+// base have noise x[j]·scale, of the one that ends at base+j.
+func (c *counter[T]) inner(base uint64, i int, x []T, scale T) T {
+	c.t = base + uint64(i)
+	depth, j := bits.OnesCount64(base), 0
+	for rest := i; rest > 0; depth++ {
+		digit := 1 << (bits.Len(uint(rest)) - 1)
+		j, rest = j|digit, rest^digit
+		c.stack[depth+1] = c.stack[depth] + T(x[j]*scale)
+	}
+	return c.stack[depth]
+}
+
 // highest is t with only its k highest ones.
 func highest(t uint64, k int) uint64 {
 	for bits.OnesCount64(t) > k {
