@@ -208,7 +208,7 @@ func (c *rewardCommand) Run(ctx context.Context, s streams) error {
 		return usagef("the reward must be a finite number") // the error of strconv has its text
 	}
 	var got client.Status
-	err = c.persist(ctx, func() (err error) {
+	err = persist(ctx, c.Wait, func() (err error) {
 		got, err = to.Report(ctx, c.Experiment, client.Report{Decision: c.Report[0], Reward: x, ID: c.ID})
 		return err
 	})
@@ -223,8 +223,8 @@ func (c *rewardCommand) Run(ctx context.Context, s streams) error {
 }
 
 // persist does what sends again while the service is not available.
-func (c *rewardCommand) persist(ctx context.Context, send func() error) error {
-	until := time.Now().Add(c.Wait)
+func persist(ctx context.Context, wait time.Duration, send func() error) error {
+	until := time.Now().Add(wait)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := send()
 		if !errors.Is(err, client.ErrUnavailable) || time.Now().Add(pause).After(until) {
@@ -233,7 +233,7 @@ func (c *rewardCommand) persist(ctx context.Context, send func() error) error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return interrupted("stopped; the rewards that were not answered can be sent again")
+			return interrupted("stopped; what was not answered can be sent again")
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (c *rewardCommand) lines(ctx context.Context, s streams, to *client.Client)
 			return nil
 		}
 		var results []client.Result
-		err := c.persist(ctx, func() (err error) {
+		err := persist(ctx, c.Wait, func() (err error) {
 			results, err = to.Rewards(ctx, c.Experiment, batch)
 			return err
 		})

@@ -97,6 +97,7 @@ type commands struct {
 	Bench      serveBench        `cmd:"" name:"serve bench" group:"real" help:"${commandsServeBench}"`
 	Decide     decideCommand     `cmd:"" group:"real" help:"${commandsDecide}"`
 	Reward     rewardCommand     `cmd:"" group:"real" help:"${commandsReward}"`
+	Track      trackCommand      `cmd:"" group:"real" help:"${commandsTrack}"`
 	Replay     replayCommand     `cmd:"" group:"check" help:"${commandsReplay}"`
 	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
 
@@ -309,7 +310,7 @@ func say(k *kong.Kong) error {
 // texts are the help texts of all commands that are too long for their flags.
 func texts() kong.Vars {
 	all := kong.Vars{}
-	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, auditTexts,
+	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, trackTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, exploreTexts, figureTexts, identifyTexts, letorTexts, logTexts,
 		planTexts, planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reportTexts,

@@ -123,6 +123,8 @@ type Report struct {
 	Reward   float64 // finite; the service clips it to the declared range. With an ID NaN if it is of Metrics alone
 	ID       string
 	Metrics  map[string]float64 // by name, finite
+
+	event *Event // of a queue, in the place of the rest
 }
 
 // A Result answers a Report: a status, or an error that matches ErrRequest.
@@ -371,6 +373,11 @@ func (c *Client) ask(ctx context.Context, method string, in, out any, experiment
 	if experiment == "" || experiment == "." || experiment == ".." {
 		return fmt.Errorf("%w: experiment must be a name", ErrRequest)
 	}
+	return c.request(ctx, method, in, out, append([]string{"v1", "experiments", url.PathEscape(experiment)}, what...)...)
+}
+
+// request sends one request, with a body unless in is nil.
+func (c *Client) request(ctx context.Context, method string, in, out any, path ...string) error {
 	var body io.Reader
 	if in != nil {
 		text, err := json.Marshal(in)
@@ -379,8 +386,7 @@ func (c *Client) ask(ctx context.Context, method string, in, out any, experiment
 		}
 		body = bytes.NewReader(text)
 	}
-	to := c.base.JoinPath(append([]string{"v1", "experiments", url.PathEscape(experiment)}, what...)...)
-	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
+	r, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), body)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrRequest, err)
 	}
@@ -408,7 +414,7 @@ func (c *Client) send(ctx context.Context, r *http.Request) (*http.Response, []b
 	if err != nil {
 		return nil, nil, unreached(ctx, err)
 	}
-	if answer.StatusCode != http.StatusOK {
+	if answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusAccepted {
 		return nil, nil, refused(answer, data)
 	}
 	return answer, data, nil

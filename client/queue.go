@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,7 +34,7 @@ type QueueConfig struct {
 	Log *slog.Logger
 }
 
-// A Queue sends rewards in the background. It sends what waits as soon as the last batch was
+// A Queue sends rewards and events in the background. It sends what waits as soon as the last batch was
 // answered, so that batches grow with the traffic. What the service cannot take now is sent again,
 // and nothing else is: what was refused is counted in the log. What waits is in memory alone, and
 // lost if the process ends without Close: the service counts the default for it.
@@ -45,7 +46,7 @@ type Queue struct {
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	order  []string            // experiments with rewards that wait, the next one first
+	order  []string            // experiments with rewards that wait, the next one first; empty for events
 	wait   map[string][]Report // of each
 	held   int                 // of all
 	closed bool
@@ -101,6 +102,11 @@ func (q *Queue) AddReport(experiment string, r Report) error {
 	if _, err := r.json(); err != nil {
 		return fmt.Errorf("experiment %q: %w", experiment, err)
 	}
+	return q.add(experiment, r)
+}
+
+// add has a report wait, or an event, of no experiment.
+func (q *Queue) add(experiment string, r Report) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -113,6 +119,18 @@ func (q *Queue) AddReport(experiment string, r Report) error {
 	q.held++
 	q.kick()
 	return nil
+}
+
+// Track has an event sent, and does not wait. It is sent with an ID, since it may be sent again: one of its own
+// if it has none. Errors match ErrFull, ErrClosed or ErrRequest.
+func (q *Queue) Track(v Event) error {
+	if v.ID == "" {
+		v.ID = crand.Text()
+	}
+	if _, err := v.json(); err != nil {
+		return err
+	}
+	return q.add("", Report{event: &v})
 }
 
 // put has reports wait; the caller holds the lock.
@@ -206,7 +224,17 @@ func (q *Queue) run(ctx context.Context) {
 
 // send sends a batch; an error says that it is to be sent again.
 func (q *Queue) send(ctx context.Context, experiment string, batch []Report) error {
-	results, err := q.client.Rewards(ctx, experiment, batch)
+	var results []Result
+	var err error
+	if experiment == "" {
+		events := make([]Event, len(batch))
+		for i, r := range batch {
+			events[i] = *r.event
+		}
+		err = q.client.Track(ctx, events...)
+	} else {
+		results, err = q.client.Rewards(ctx, experiment, batch)
+	}
 	if errors.Is(err, ErrUnavailable) || ctx.Err() != nil && err != nil {
 		return err
 	}

@@ -35,6 +35,9 @@ type Config struct {
 	// Events are the experiments that an event is the reward of, by the event's name. One that is
 	// not among them is the reward of the experiment of its own name.
 	Events map[string][]string
+	// ByName has events reported by their names and targeting keys, to all experiments that declare them
+	// (reward: {event: checkout}), whichever process evaluated. Events is not looked at then.
+	ByName bool
 	// Remember is how many decisions are remembered for events, the latest ones; 0 is 100 000.
 	Remember int
 	// Queue is that of the rewards. Its log gets what could not be tracked, too.
@@ -108,9 +111,26 @@ func (p *Provider) ShutdownWithContext(ctx context.Context) error { return p.que
 // Track reports the value of an event as the reward of the last decision of the event's
 // experiments for the context's targeting key, of those that this provider evaluated; or of the
 // decision that is the attribute Decision. An event without one is nobody's, and is left out: who
-// saw no arm has nothing to report.
+// saw no arm has nothing to report. By Config.ByName it reports the event itself, with its attributes.
 func (p *Provider) Track(_ context.Context, event string, evalCtx of.EvaluationContext,
 	details of.TrackingEventDetails) {
+	if p.cfg.ByName {
+		v := client.Event{Name: event, Unit: evalCtx.TargetingKey(), Fields: map[string]any{}}
+		for name, x := range public(details.Attributes()) {
+			switch text, _ := x.(string); name {
+			case "id":
+				v.ID = text
+			case "name", "timestamp": // which have another meaning
+			default:
+				v.Fields[name] = x
+			}
+		}
+		v.Fields["value"] = details.Value()
+		if err := p.queue.Track(v); err != nil {
+			p.cfg.Queue.Log.Error("an event was not tracked", "error", err)
+		}
+		return
+	}
 	experiments, named := p.cfg.Events[event]
 	if !named {
 		experiments = []string{event}

@@ -340,3 +340,34 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// By name an event goes to the service with its unit and its attributes, whoever evaluated.
+func TestTrackByName(t *testing.T) {
+	s := newService(t)
+	var got []string
+	s.Before(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v1/track" {
+			b, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			got = append(got, string(b))
+			r.Body = io.NopCloser(bytes.NewReader(b))
+		}
+		return false
+	})
+	var log bytes.Buffer
+	c := s.sdk(sotto.Config{ByName: true, Queue: client.QueueConfig{Log: slog.New(slog.NewTextHandler(&log, nil))}})
+	c.Track(t.Context(), "checkout", unit("ann"), of.NewTrackingEventDetails(7).Add("id", "order 1").Add("items", 2).
+		Add("name", "x").Add("cart", map[string]any{"a": 1}))
+	c.Track(t.Context(), "checkout", of.NewTargetlessEvaluationContext(nil), of.NewTrackingEventDetails(7))
+	if err := s.provider.ShutdownWithContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"events":[{"id":"order 1","items":2,"name":"checkout","targetingKey":"ann","value":7}]}`; len(got) != 1 || got[0] != want {
+		t.Errorf("%v, must be %s", got, want)
+	}
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "unit is missing") {
+		t.Error(text)
+	}
+}

@@ -2,25 +2,23 @@
 //
 //   import { decide, reward } from 'https://bandits.example/sotto.js?key=sotto_…';
 //
-// The key is one of the scope browser, since everybody can read it. The service is where this file
-// came from.
+// The key is of the scope browser: everybody can read it. The service is where this came from.
 const here = new URL(import.meta.url);
 const key = here.searchParams.get('key') ?? '';
 
-const to = (experiment, what) => new URL(
-  `v1/experiments/${encodeURIComponent(experiment)}/${what}?key=${encodeURIComponent(key)}`, here);
+const at = (path) => new URL(`v1/${path}?key=${encodeURIComponent(key)}`, here);
+const to = (experiment, what) => at(`experiments/${encodeURIComponent(experiment)}/${what}`);
 
 /**
- * The arm of a visitor: {decision, arm, value, propensity, expires_at, reason}. It rejects if there
- * is none to be had: show the usual arm then, and report nothing.
+ * The arm of a visitor: {decision, arm, value, propensity, expires_at, reason}. If it rejects, show
+ * the usual arm, and report nothing.
  *
- * unitToken is a unit that your server has signed. Without one the visitor is who the service's own
- * cookie names, for pages of the service's site. context is public facts for experiments that are
- * for some. A signal ends the waiting, after 3 s if none is given.
+ * unitToken is a unit that your server has signed; without one the service's cookie names the
+ * visitor, for pages of its site. context is public facts. A signal ends the waiting, else 3 s.
  */
 export async function decide(experiment, { unitToken, context,
   signal = AbortSignal.timeout(3000) } = {}) {
-  // As text, the browser asks nobody first whether it may ask.
+  // As text, the browser sends no preflight.
   const answer = await fetch(to(experiment, 'decisions'), { method: 'POST', signal,
     body: JSON.stringify({ unit_token: unitToken || undefined, context }),
     credentials: unitToken ? 'omit' : 'include' });
@@ -31,23 +29,21 @@ export async function decide(experiment, { unitToken, context,
   return { ...said, experiment };
 }
 
-// send sends a report even if the page is left; nobody waits for the answer.
-function send({ experiment, decision }, what, report) {
-  if (!decision) return false;
-  const url = to(experiment, what);
-  const body = JSON.stringify({ decision, ...report });
+// post sends a report even if the page is left.
+function post(url, report, credentials = 'omit') {
+  const body = JSON.stringify(report);
   if (!navigator.sendBeacon?.(url, body)) {
-    fetch(url, { method: 'POST', body, keepalive: true, credentials: 'omit' }).catch(() => {});
+    fetch(url, { method: 'POST', body, keepalive: true, credentials }).catch(() => {});
   }
   return true;
 }
 
+const send = ({ experiment, decision }, what, report) =>
+  !!decision && post(to(experiment, what), { decision, ...report });
+
 /**
- * Reports the reward of what decide gave, a finite number; null leaves it out. False says that the
- * decision does not count, so that nothing was sent.
- *
- * Where reports add up, an id names one, such as an order's number, and counts once. metrics are
- * numbers by their names.
+ * Reports the reward of what decide gave, a finite number; null leaves it out. False: the decision
+ * does not count, and nothing was sent. Where reports add up, one of an id counts once.
  */
 export function reward(decision, value = 1, { id, metrics } = {}) {
   if (![value ?? 0, ...Object.values(metrics ?? {})].every(Number.isFinite)) {
@@ -57,12 +53,14 @@ export function reward(decision, value = 1, { id, metrics } = {}) {
   return send(decision, 'rewards', { id, reward: value, metrics });
 }
 
-/**
- * Says that the visitor meets what decide gave, or, with false, that she will not: for experiments
- * with exposure: activate, and before its outcome can be known.
- */
+/** Reports an event to the experiments that declare it: fields are value, and others by name. */
+export const track = (name, { unitToken, ...fields } = {}) => post(at('track'),
+  { events: [{ id: crypto.randomUUID?.(), ...fields, name, targetingKey: unitToken }] },
+  unitToken ? 'omit' : 'include');
+
+/** Says that the visitor meets what decide gave, or, with false, will not: for exposure: activate. */
 export const activate = (decision, shown = true) => send(decision, 'activations', { shown });
 
-/** Reads GET …/model, to decide without a request: (await readModel(json)).best(context, actions). */
+/** Reads GET …/model: (await readModel(json)).best(context, actions). */
 export const readModel = async (json) =>
   (await import(new URL('sotto-model.js', here))).readModel(json);
