@@ -135,7 +135,8 @@ var cliTexts = kong.Vars{
 	"serveKey": "File with a key that may do everything; it is made, for the owner alone to " +
 		"read, if it is not there. If not given, a key is made and printed at the first start.",
 	"serveExperiments": "Directory of live experiments, *.yaml and *.json: those that are new are made and " +
-		"started, and others get the end, window and floor of their file. Another difference is an error.",
+		"started, and others get the end, window, floor, share, description and public of their file, and the " +
+		"arms that it has beyond theirs. Another difference is an error.",
 	"serveReadOnly": "Show what is in the database as it is now, and change nothing: no decision, no " +
 		"reward, no key. For one that was restored from a backup.",
 	"serveOutage": "How long the service may have been down before this start. If the clock says longer, and the " +

@@ -320,12 +320,19 @@ func (p *DPTS) shares(t float64) *Batch {
 // Drop takes an arm off for good, and withdraws the batch that is out: what its arms had of it they
 // are owed (play.Dropper).
 func (p *DPTS) Drop(arm int) {
-	p.owe()
+	// the first batch is asked for again
+	if first := p.batch.Rounds() == p.round; !first {
+		for _, play := range p.batch.Plays {
+			p.own[play.Arm].credit += float64(play.Rounds)
+		}
+	}
 	p.accumulation.Drop(arm)
 }
 
-// AddArm adds an arm, the one after the last, and withdraws the batch that is out, as Drop does
-// (play.Grower). All intervals are computed anew, for the new number of arms.
+// AddArm adds an arm, the one after the last, and withdraws the batch that is out (play.Grower). Its shares
+// were those of draws without the arm, so nothing of it is owed: the leader's batches are up to a third of all
+// rounds, and owing one first would keep a better arm waiting for as long. All intervals are computed anew, for
+// the new number of arms.
 //
 // Theorem A holds for the time from one arm that comes at a round t_p to the next, against the best arm
 // that is there, with ft_p/(1−f) rounds more. K is the number of arms then; the level is that of K, so G_t
@@ -337,22 +344,10 @@ func (p *DPTS) Drop(arm int) {
 // proof is as it stands. In B the arm that is played and the best arm there is have one law given the
 // releases, whatever arms there were before.
 func (p *DPTS) AddArm() error {
-	p.owe()
 	if err := p.accumulation.AddArm(); err != nil {
 		return err
 	}
 	p.own = append(p.own, drawn{end: p.first, hi: 1})
 	p.field, p.looked = newLargest(len(p.own)), 0
 	return nil
-}
-
-// owe gives the arms of the batch that is out their plays of it back as credit, but of the first batch,
-// which is asked for again.
-func (p *DPTS) owe() {
-	if p.batch.Rounds() == p.round {
-		return
-	}
-	for _, play := range p.batch.Plays {
-		p.own[play.Arm].credit += float64(play.Rounds)
-	}
 }

@@ -94,7 +94,7 @@ func drawnSince(late int, p *DPTS, tab table, alpha, floor float64, first, horiz
 	k := len(tab.reward)
 	points := 2500
 	if late < math.MaxInt { // an arm without a release has a wide law
-		points = 6000
+		points = 4000
 	}
 	past, waits, end, plays := make([][]sum, k), make([]sum, k), make([]int, k), make([]int, k)
 	drawn, owed, level := make([]int, k), make([]float64, k), 0.0
@@ -112,15 +112,12 @@ func drawnSince(late int, p *DPTS, tab table, alpha, floor float64, first, horiz
 			for a := range before {
 				before[a] = p.own[a].credit
 			}
-			for _, play := range b.Plays {
-				before[play.Arm] += float64(play.Rounds)
-			}
 			if err := p.AddArm(); err != nil {
 				return err
 			}
 			for a := range before {
 				if math.Abs(p.own[a].credit-before[a]) > 1e-9 {
-					return fmt.Errorf("arm %d is owed %v of a batch that was withdrawn, want %v", a, p.own[a].credit, before[a])
+					return fmt.Errorf("arm %d is owed %v after a batch that was withdrawn, want %v", a, p.own[a].credit, before[a])
 				}
 				owed[a] = p.own[a].credit
 			}

@@ -100,22 +100,22 @@ func policyOf(name string, sigma float64, imed, noisy bool) func(Policy, error) 
 }
 
 // dp-ts with an arm that comes before some batch plays by its description: intervals are for the number of
-// arms there are now, the new arm has the law of one without a release, and a batch that was withdrawn is
-// owed. Twins are told apart: one with half of the noise's deviation, and one that knows a new arm better.
+// arms there are now, the new arm has the law of one without a release, and nothing is owed of the batch that
+// was withdrawn. Twins are told apart: one with half of the noise's deviation, and one that knows a new arm better.
 func TestDPTSArmThatComesLater(t *testing.T) {
-	runs := testkit.Size(4, 16)
+	runs := testkit.Size(2, 12)
 	caught := map[drawnFlaw]int{}
 	for seed := range uint64(runs) {
 		for _, how := range []drawnFlaw{drawnFaithful, knowsNew, halves} {
 			r := rand.New(rand.NewPCG(seed, 43))
 			arms, first, late := 2+r.IntN(3), 10+r.IntN(20), 1+r.IntN(8)
 			scale, alpha := math.Exp(2*r.Float64()-0.5), 0.5+r.Float64()
-			tab := newTable(r, arms+1, 1200, func() float64 { return scale * r.NormFloat64() })
+			tab := newTable(r, arms+1, 800, func() float64 { return scale * r.NormFloat64() })
 			p, err := NewDPTS(arms, privacy.ZCDP{Rho: 1 / (2 * scale * scale)}, first)
 			check(t, err)
 			check(t, p.SetSpread(alpha))
 			check(t, p.SetFloor(0.02))
-			switch err := drawnSince(late, p, tab, alpha, 0.02, first, 1200, privacy.Tail{Sigma: scale}, how); {
+			switch err := drawnSince(late, p, tab, alpha, 0.02, first, 800, privacy.Tail{Sigma: scale}, how); {
 			case how == drawnFaithful && err != nil:
 				t.Fatalf("seed %d: %v", seed, err)
 			case err != nil:

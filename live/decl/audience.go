@@ -1,7 +1,6 @@
 package decl
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,8 +24,14 @@ const (
 )
 
 // For says whether a decision with this public context is one that the experiment is for: each key
-// of Only is there, with one of its values. Values are compared as text, so that 3 is "3".
+// of Only is there, with one of its values, and each of Where, and passes its test. Values are compared as text,
+// so that 3 is "3".
 func (l *Experiment) For(context map[string]any) bool {
+	for key, test := range l.Where {
+		if text, ok := scalar(context[key]); !ok || !test.Holds(text) {
+			return false
+		}
+	}
 	for key, values := range l.Only {
 		if text, ok := scalar(context[key]); !ok || !slices.Contains(values, text) {
 			return false
@@ -61,57 +66,94 @@ func layerKeys() []keyed.Key[Layer] {
 	}
 }
 
-// only is the form of what context an experiment is for.
-func only() keyed.Form[map[string][]string] {
-	value := keyed.Object{"type": []any{"string", "number", "boolean"}}
-	return keyed.Form[map[string][]string]{
+// onlyKey is the key of what context an experiment is for: values of an attribute, or a test of it.
+func onlyKey() keyed.Key[Experiment] {
+	k := keyed.Key[Experiment]{Name: "only", Doc: "the public context that a decision must have: keys, and the values of each, " +
+		"or what it must not be, its range, or its version",
 		Schema: func() keyed.Object {
+			value := keyed.Object{"type": []any{"string", "number", "boolean"}}
 			return keyed.Object{"type": "object", "minProperties": 1, "maxProperties": maxOnly,
 				"additionalProperties": keyed.Object{"anyOf": []any{value,
-					keyed.Object{"type": "array", "minItems": 1, "maxItems": maxOnlyValues, "items": value}}}}
+					keyed.Object{"type": "array", "minItems": 1, "maxItems": maxOnlyValues, "items": value}, testSchema(value)}}}
 		},
-		Read: readOnly,
-		Write: func(of map[string][]string) (any, error) {
+		Read:  readOnly,
+		Given: func(l *Experiment) bool { return l.Only != nil || l.Where != nil },
+		Value: func(l *Experiment) (any, error) {
 			var out []keyed.Field
-			for _, name := range slices.Sorted(maps.Keys(of)) {
-				values := make([]any, len(of[name]))
-				for i, v := range of[name] {
-					values[i] = v
+			for _, name := range l.attributes() {
+				if test, is := l.Where[name]; is {
+					out = append(out, keyed.FieldOf(name, test.fields()))
+				} else {
+					out = append(out, keyed.FieldOf(name, texts(l.Only[name])))
 				}
-				out = append(out, keyed.FieldOf(name, values))
 			}
 			return out, nil
-		},
-	}
+		}}
+	return k.When(k.Given)
 }
 
-func readOnly(d *keyed.Decoder, n ast.Node, at string, to *map[string][]string) error {
+// attributes are those of Only and Where, in their order.
+func (l *Experiment) attributes() []string {
+	out := slices.Concat(slices.Collect(maps.Keys(l.Only)), slices.Collect(maps.Keys(l.Where)))
+	slices.Sort(out)
+	return out
+}
+
+// texts are values for the normal form.
+func texts(values []string) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}
+
+func readOnly(d *keyed.Decoder, n ast.Node, at string, to *Experiment) error {
 	values, err := d.Mapping(n, at)
 	if err != nil {
 		return err
 	}
-	*to = map[string][]string{}
+	to.Only = map[string][]string{}
 	for _, kv := range values {
 		name := kv.Key.GetToken().Value
 		place := keyed.Join(at, name)
-		if _, list := kv.Value.(*ast.SequenceNode); !list {
-			text, err := readScalar(d, kv.Value, place)
-			if err != nil {
+		switch kv.Value.(type) {
+		case *ast.MappingNode, *ast.MappingValueNode:
+			var test Test
+			if err := readTest(d, kv.Value, place, &test); err != nil {
 				return err
 			}
-			(*to)[name] = []string{text}
+			if to.Where == nil {
+				to.Where = map[string]Test{}
+			}
+			to.Where[name] = test
 			continue
 		}
-		(*to)[name] = []string{}
-		if err := d.Items(kv.Value, place, func(_ int, place string, item ast.Node) error {
-			text, err := readScalar(d, item, place)
-			(*to)[name] = append((*to)[name], text)
-			return err
-		}); err != nil {
+		var list []string
+		if err := readScalars(d, kv.Value, place, &list); err != nil {
 			return err
 		}
+		to.Only[name] = list
+	}
+	if len(to.Only) == 0 && to.Where != nil {
+		to.Only = nil
 	}
 	return nil
+}
+
+// readScalars reads a value, or a list of them.
+func readScalars(d *keyed.Decoder, n ast.Node, at string, to *[]string) error {
+	if _, list := n.(*ast.SequenceNode); !list {
+		text, err := readScalar(d, n, at)
+		*to = []string{text}
+		return err
+	}
+	*to = []string{}
+	return d.Items(n, at, func(_ int, at string, item ast.Node) error {
+		text, err := readScalar(d, item, at)
+		*to = append(*to, text)
+		return err
+	})
 }
 
 // scalar is a string, a number or a boolean, as text.
@@ -137,21 +179,25 @@ func (l *Experiment) checkAudience() error {
 	if !(l.Share >= 0 && l.Share <= 1) {
 		return l.fail("share", "is %v, must be above 0 and at most 1", l.Share)
 	}
-	if len(l.Only) > maxOnly {
-		return l.fail("only", "has %d keys, must have at most %d", len(l.Only), maxOnly)
+	names := l.attributes()
+	if len(names) > maxOnly {
+		return l.fail("only", "has %d keys, must have at most %d", len(names), maxOnly)
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.Only)) {
-		at, values := "only."+name, l.Only[name]
-		if name == "" || len(name) > maxOnlyText {
+	for i, name := range names {
+		at := "only." + name
+		test, tested := l.Where[name]
+		switch {
+		case name == "" || len(name) > maxOnlyText:
 			return l.fail("only", "has a key of %d bytes, must be from 1 to %d", len(name), maxOnlyText)
-		}
-		if len(values) < 1 || len(values) > maxOnlyValues {
-			return l.fail(at, "has %d values, must be from 1 to %d", len(values), maxOnlyValues)
-		}
-		for i, v := range values {
-			if len(v) > maxOnlyText {
-				return l.fail(fmt.Sprintf("%s[%d]", at, i), "has %d bytes, must have at most %d",
-					len(v), maxOnlyText)
+		case i > 0 && names[i-1] == name:
+			return l.fail(at, "has values and a test, must have one of them")
+		case tested:
+			if err := l.checkTest(at, test); err != nil {
+				return err
+			}
+		default:
+			if err := l.checkValues(at, l.Only[name]); err != nil {
+				return err
 			}
 		}
 	}

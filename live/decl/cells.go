@@ -61,7 +61,7 @@ func (l *Experiment) Cell(context map[string]any) int {
 
 // ReadsContext says whether decisions are asked with a public context.
 func (l *Experiment) ReadsContext() bool {
-	return l.Contextual != nil || len(l.Only) > 0 || l.By.Key != ""
+	return l.Contextual != nil || len(l.Only)+len(l.Where) > 0 || l.By.Key != ""
 }
 
 // PlayCells are the cells as they are played, with the least of one: as declared, or so many decisions that
@@ -111,14 +111,17 @@ func byForm() keyed.Form[By] {
 				return d.Fail(n, at, "is %s without values, must name them, such as {device: [phone, desktop, "+
 					"tablet]}: free text has no cells", keyed.KindOfNode(n))
 			}
-			var all map[string][]string
+			var all Experiment
 			if err := readOnly(d, n, at, &all); err != nil {
 				return err
 			}
-			if len(all) != 1 {
-				return d.Fail(n, at, "has %d keys, must have one", len(all))
+			if keys := all.attributes(); len(keys) != 1 {
+				return d.Fail(n, at, "has %d keys, must have one", len(keys))
 			}
-			for key, values := range all {
+			for key := range all.Where {
+				return d.Fail(n, keyed.Join(at, key), "is a test, must be a list of values")
+			}
+			for key, values := range all.Only {
 				*to = By{key, values}
 			}
 			return nil

@@ -324,7 +324,7 @@ func (l *Experiment) checkContextual() error {
 		{"fallback", l.Fallback != "", "it is the first action that is not excluded"},
 		{"stop", l.Stop.Keep != "" && l.Stop.Keep != KeepPolicy, "it has no arm to be kept, keep is policy or is left out"},
 		{"share", l.Share != 0, "all events are in it"},
-		{"only", l.Only != nil, "all events are in it"},
+		{"only", l.Only != nil || l.Where != nil, "all events are in it"},
 		{"by", l.By.Key != "", "a release is of vectors, and has no cells"},
 		{"cell_minimum", l.CellMinimum != 0, "a release is of vectors, and has no cells"},
 		{"layer", l.Layer != Layer{}, "all events are in it"},

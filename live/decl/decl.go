@@ -119,6 +119,7 @@ type Experiment struct {
 	// decision for others gives the fallback, and does not count.
 	Share float64
 	Only  map[string][]string
+	Where map[string]Test // what other keys must be there, and what is asked of their values
 	// By partitions decisions into cells that are released each for itself, zero for none; CellMinimum is how
 	// many decisions a cell has then at least, 0 as PlayCells says.
 	By          By
@@ -354,8 +355,7 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("share", keyed.Positive(keyed.Object{"exclusiveMinimum": 0, "maximum": 1}),
 			func(l *Experiment) *float64 { return &l.Share },
 			"the share of units that are in it; the others are given the fallback"),
-		keyed.Of("only", only(), func(l *Experiment) *map[string][]string { return &l.Only },
-			"the public context that a decision must have: keys, and the values of each"),
+		onlyKey(),
 		cellKeys()[0], cellKeys()[1],
 		keyed.Of("layer", keyed.Mapped(layerKeys), func(l *Experiment) *Layer { return &l.Layer },
 			"the experiments that no unit is in two of, and this one's range of the units"),

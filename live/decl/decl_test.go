@@ -209,7 +209,7 @@ func TestLiveErrors(t *testing.T) {
 		{"floor: 0.05", "only: {country: []}", "only.country: has 0 values, must be from 1 to 1000"},
 		{"floor: 0.05", "only: {country: [NL, [BE]]}", "only.country[1]: is no string, number or boolean"},
 		{"floor: 0.05", "only: {country: null}", "only.country: is no string, number or boolean"},
-		{"floor: 0.05", "only: {country: {a: b}}", "only.country: is no string, number or boolean"},
+		{"floor: 0.05", "only: {country: {a: b}}", "only.country: unknown key"},
 		{"floor: 0.05", "layer: {name: checkout, from: 0.5, to: 0.5}", "layer.to: is 0.5, must be above from"},
 		{"floor: 0.05", "layer: {name: checkout, from: 0, to: 1.5}", "layer.to: is 1.5"},
 		{"floor: 0.05", "layer: {name: checkout, from: -1, to: 0.5}", "layer.from: is -1"},
