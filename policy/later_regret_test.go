@@ -62,18 +62,22 @@ func TestArmAtHalfTime(t *testing.T) {
 				for round < to {
 					b := p.Next(released)
 					released = privacy.Released{}
-					n := min(b.Rounds(), to-round)
+					again := 0 // of the batch, what was played before
+					for _, c := range b.Plays {
+						again += kept[c.Arm]
+					}
+					n := min(b.Rounds(), to-round+again)
 					if round < late && n >= late-round {
 						n = late - round
 					}
 					counts := make([]int, len(b.Plays))
 					b.Counts(n, counts)
-					cut := n < b.Rounds()
+					cut := n < b.Rounds() || round < late && n == late-round
 					var out []int
 					for i, c := range b.Plays {
 						// what was played of a batch that was withdrawn waits, and is not played again
 						old := min(kept[c.Arm], counts[i])
-						made := counts[i] - old
+						made := min(counts[i]-old, to-round)
 						if kept[c.Arm] -= old; cut {
 							kept[c.Arm] += counts[i]
 						} else if c.Release {
@@ -91,6 +95,9 @@ func TestArmAtHalfTime(t *testing.T) {
 							t.Fatal(err)
 						}
 						continue
+					}
+					if cut { // by the end
+						break
 					}
 					if len(out) > 0 {
 						if released, err = cur.Release(out); err != nil {
