@@ -120,6 +120,7 @@ type LinTS struct {
 	w, g      []float64
 	y, rest   []float64
 	pool      []float64 // Draws vectors θ̃
+	across    []float64 // the same, first component of all, second of all, …
 	fresh     bool      // they are of the posterior
 	turn, age int
 	some      []component
@@ -189,8 +190,8 @@ func NewLinTS(dim int, b privacy.Budget, o LinTSOptions, coins policy.Coins) (*L
 	p := &LinTS{dim: dim, o: o, sigma: 2 * sigma, coins: coins, gram: make([]int64, size),
 		steps: make([]int64, dim), p: make([]float64, size), h: make([]float64, dim), stale: true,
 		mean: make([]float64, dim), c: newFactor(dim, 1), w: make([]float64, size), g: make([]float64, dim*dim),
-		y: make([]float64, dim), rest: make([]float64, dim), pool: make([]float64, Draws*dim),
-		some: make([]component, 0, dim)}
+		y: make([]float64, dim), rest: make([]float64, dim), pool: make([]float64, Draws*dim), across: make([]float64, Draws*dim),
+		some: make([]component, dim)}
 	for i := range p.laws {
 		p.laws[i] = lintsLaw{a: newFactor(dim, 1), mean: make([]float64, dim)}
 	}
@@ -465,6 +466,7 @@ func (p *LinTS) draw(which int) {
 	alpha := p.alpha()
 	for j, m := range p.laws[law].mean {
 		x[j] = m + float64(alpha*x[j])
+		p.across[j*Draws+which] = x[j]
 	}
 }
 
@@ -541,23 +543,28 @@ func (p *LinTS) Draw(actions []float64, counts []int) (draws int) {
 		top[i] = math.Inf(-1)
 	}
 	for a, rest := 0, actions; len(rest) >= d; a, rest = a+1, rest[d:] {
-		some := p.some[:0]
-		for j, x := range rest[:d] {
-			if x != 0 {
-				some = append(some, component{j, x})
+		some, n := p.some, 0
+		for j, x := range rest[:len(some)] {
+			some[n] = component{j, x}
+			if math.Float64bits(x)<<1 != 0 { // x is not 0: without a branch, which nothing would foresee
+				n++
 			}
 		}
-		p.some = some
-		for i := 0; i < Draws; i += 4 { // four do not wait for each other's sums
-			t0, t1, t2, t3 := p.pool[i*d:][:d], p.pool[(i+1)*d:][:d], p.pool[(i+2)*d:][:d], p.pool[(i+3)*d:][:d]
-			var y0, y1, y2, y3 float64
+		some = some[:n]
+		for i := 0; i < Draws; i += 8 { // eight sums do not wait for each other, and each is in the order of components
+			var y0, y1, y2, y3, y4, y5, y6, y7 float64
 			for _, c := range some {
-				y0 += float64(c.x * t0[c.at])
-				y1 += float64(c.x * t1[c.at])
-				y2 += float64(c.x * t2[c.at])
-				y3 += float64(c.x * t3[c.at])
+				t := (*[8]float64)(p.across[c.at*Draws+i:])
+				y0 += float64(c.x * t[0])
+				y1 += float64(c.x * t[1])
+				y2 += float64(c.x * t[2])
+				y3 += float64(c.x * t[3])
+				y4 += float64(c.x * t[4])
+				y5 += float64(c.x * t[5])
+				y6 += float64(c.x * t[6])
+				y7 += float64(c.x * t[7])
 			}
-			for k, score := range [4]float64{y0, y1, y2, y3} {
+			for k, score := range [8]float64{y0, y1, y2, y3, y4, y5, y6, y7} {
 				if score > top[i+k] {
 					best[i+k], top[i+k] = a, score
 				}
