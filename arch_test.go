@@ -42,7 +42,7 @@ var floors = [][]string{
 	{"lab/bounds", "lab/explore", "lab/peers", "lab/verdict", "live/demo", "live/serve/page"},
 	{"lab/explore/site", "lab/paper", "live/serve/api"},
 	{"lab/explore/make", "live/liveaudit", "live/load", "live/servetest"},
-	{"cli", "examples/live", "examples/private"},
+	{"cli", "examples/live", "examples/private", "examples/visitors"},
 	{"cmd/sotto"},
 }
 
