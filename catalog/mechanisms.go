@@ -102,6 +102,8 @@ func Mechanisms() []Mechanism {
 		false, weaker...)
 	stated(privacy.VectorGaussian{}, "Gaussian noise on a sum of vectors", "ρ-zCDP",
 		"[Azize 2024, Algorithm 9]", true, weaker...)
+	stated(privacy.VectorLaplace{}, "noise by length on a sum of vectors", "ε-DP",
+		"Hardt and Talwar 2010, of the ball; proof: privacy.VectorLaplace", true, pure...)
 	stated(privacy.GramGaussian{}, "Gaussian noise on a Gram matrix and a sum of vectors", "ρ-zCDP",
 		"Shariff and Sheffet 2018, of one segment", true, weaker...)
 	stated(privacy.VectorTree{}, "binary tree of vectors, Laplace", "ε-DP",

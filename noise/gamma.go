@@ -47,3 +47,22 @@ func (f *Fast) Beta(a, b float64) float64 {
 	y := f.LogGamma(b)
 	return 1 / (1 + math.Exp(y-x))
 }
+
+// AddL2Laplace adds to dst noise of density ∝ exp(−‖v‖₂/b): its direction is uniform, and its length Gamma of
+// shape len(dst) and scale b.
+func (f *Fast) AddL2Laplace(dst []float64, b float64) {
+	if len(dst) == 0 {
+		return
+	}
+	var room [32]float64
+	v := append(room[:0], dst...)
+	f.Normals(v)
+	q := 0.0
+	for _, x := range v {
+		q += float64(x * x)
+	}
+	r := float64(b*f.gamma(float64(len(dst)))) / math.Sqrt(q)
+	for i, x := range v {
+		dst[i] += float64(r * x)
+	}
+}

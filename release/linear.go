@@ -46,7 +46,7 @@ type FeatureCurator interface {
 type FeatureConfig struct {
 	Dim   int // d ≥ 1
 	Slots int // at least 1
-	// Mechanism is privacy.VectorGaussian, GramGaussian or a Histogram (each slot is emptied at its release),
+	// Mechanism is privacy.VectorGaussian, VectorLaplace, GramGaussian or a Histogram (each slot is emptied at its release),
 	// privacy.VectorTree or GaussianVectorTree (running Σ a·r), or one of the Gram counters
 	// (running noisy Σ [a;r][a;r]ᵀ, upper triangle, row by row): of real records GramTree.
 	Mechanism privacy.Mechanism
@@ -91,6 +91,15 @@ func SimulatedFeatures(cfg FeatureConfig, s *noise.Fast) (FeatureCurator, error)
 		p, err := fastVector(m, s)
 		if err != nil {
 			return nil, fmt.Errorf("curator: %w", err)
+		}
+		return newFeatures(cfg, p, 1, 0), nil
+	case privacy.VectorLaplace:
+		if err := m.Validate(); err != nil {
+			return nil, fmt.Errorf("curator: %w", err)
+		}
+		p := recipe[float64]{family: once, charge: m}
+		if m.Scale > 0 {
+			p.vector = func(dst []float64) error { s.AddL2Laplace(dst, m.Scale); return nil }
 		}
 		return newFeatures(cfg, p, 1, 0), nil
 	case privacy.Histogram:

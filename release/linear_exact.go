@@ -120,6 +120,13 @@ func exactFeatures(cfg FeatureConfig, src rand.Source) (FeatureCurator, error) {
 			most: maxRewards}
 		return newFeatures(cfg, p, 1.0/gridSteps, gridSteps), nil
 	}
+	if m, ok := cfg.Mechanism.(privacy.VectorLaplace); ok {
+		p, err := exactL2(m, cfg.Dim, src)
+		if err != nil {
+			return nil, fmt.Errorf("curator: %w", err)
+		}
+		return newFeatures(cfg, p, 1.0/gridSteps, gridSteps), nil
+	}
 	if m, ok := cfg.Mechanism.(privacy.Histogram); ok {
 		p, err := exactHistogram(m, src)
 		if err != nil {
@@ -132,6 +139,33 @@ func exactFeatures(cfg FeatureConfig, src rand.Source) (FeatureCurator, error) {
 		return nil, fmt.Errorf("curator: %w", err)
 	}
 	return newGram(cfg, g, 1.0/gridSteps, gridSteps), nil
+}
+
+// exactL2 is the noise of privacy.VectorLaplace on the grid: exp(−‖v‖₂/t) of its points, t for what a record
+// moves there.
+func exactL2(m privacy.VectorLaplace, dim int, src rand.Source) (recipe[int64], error) {
+	p := recipe[int64]{family: once, charge: m, most: maxRewards}
+	if err := m.Validate(); err != nil || m.Scale == 0 { // 0 costs ∞
+		return p, err
+	}
+	more := m.GridSensitivity(dim, ExactStep) / 2
+	num, err := parts(m.Kind(), float64(m.Scale*more))
+	if err != nil {
+		return p, err
+	}
+	law, err := noise.NewL2Laplace(dim, num, stepParts)
+	if err != nil {
+		return p, err
+	}
+	p.charge = privacy.VectorLaplace{Scale: float64(num-1) / stepParts / gridSteps / more}
+	p.vector = func(dst []int64) error { // of zeros
+		err := law.Draw(src, dst)
+		for _, x := range dst {
+			_, err = inRange(x, err)
+		}
+		return err
+	}
+	return p, nil
 }
 
 // exactHistogram is a histogram's mechanism with discrete noise on the grid. y becomes whole steps s, and

@@ -30,6 +30,7 @@ type features[T number] struct {
 	sum       []T // of the slots, width numbers each
 	id        []int
 	next      int // number of the slot that opens next
+	noise     []T // of a release
 	out       privacy.Vector
 }
 
@@ -46,6 +47,9 @@ func newFeatures[T number](cfg FeatureConfig, p recipe[T], step, grid float64) *
 		unclipped: cfg.Unclipped, grid: grid, step: step, dim: cfg.Dim, cells: cfg.cells,
 		width: width, n: make([]int, cfg.Slots), sum: make([]T, cfg.Slots*width), id: make([]int, cfg.Slots),
 		next: firstSlot(cfg.Ledger), out: privacy.Vector{Value: make([]float64, width)}}
+	if p.vector != nil {
+		c.noise = make([]T, width)
+	}
 	for i := range c.id {
 		c.id[i] = c.open()
 	}
@@ -80,6 +84,9 @@ func (c *features[T]) Add(slot int, a []float64, reward float64) error {
 		q += float64(x * x)
 	}
 	if !(q <= normLimit) {
+		if _, private := c.plan.charge.(privacy.VectorLaplace); private && c.grid != 0 {
+			return errPrivateVector
+		}
 		if err := checkNorm(a, q, c.unclipped); err != nil {
 			return err
 		}
@@ -152,8 +159,16 @@ func (c *features[T]) Release(slot int) (privacy.ReleasedVector, error) {
 		return c.refuse(fmt.Errorf("curator: release of slot %d, which is empty", slot))
 	}
 	s := c.sum[slot*c.width:][:c.width]
+	if c.plan.vector != nil {
+		clear(c.noise)
+		if err := c.plan.vector(c.noise); err != nil {
+			return c.refuse(fmt.Errorf("curator: noise of slot %d: %w", slot, err))
+		}
+	}
 	for i, x := range s {
-		if c.plan.noise != nil {
+		if c.plan.vector != nil {
+			x += c.noise[i]
+		} else if c.plan.noise != nil {
 			y, err := c.plan.noise.Draw(1)
 			if err != nil {
 				return c.refuse(fmt.Errorf("curator: noise of slot %d: %w", slot, err))

@@ -141,6 +141,7 @@ type (
 type recipe[T number] struct {
 	family family
 	noise  sampler[T]
+	vector vectorSampler[T]  // instead, of all numbers of a release together
 	charge privacy.Mechanism // with the noise really used
 	tails  []privacy.Tail    // of the noise in a sum; of a hybrid, by number of finished segments
 	most   int               // rewards a slot may hold
