@@ -59,7 +59,7 @@ func (p *plan) compile(ctx context.Context, t target, work string) (string, erro
 	}
 	const set = "-X github.com/sotto-dp/sotto/internal/build."
 	if _, err := p.goes(ctx, t, "build", "-trimpath", "-buildvcs=false", "-ldflags",
-		fmt.Sprintf("-s -w -buildid= %[1]sversion=%s %[1]scommit=%s", set, p.version, p.commit), "-o", program,
+		fmt.Sprintf("-s -w -buildid= %[1]sversion=%[2]s %[1]scommit=%[3]s", set, p.version, p.commit), "-o", program,
 		"./cmd/sotto"); err != nil {
 		return "", err
 	}

@@ -20,7 +20,7 @@ done
 grep -q '^ExecStart=/usr/bin/sotto serve$' "$root/usr/lib/systemd/system/sotto.service"
 version=$(chroot "$root" /usr/bin/sotto --version)
 echo "$version"
-case $version in 'sotto v'[0-9]*) ;; *) echo 'it does not say a version' >&2; exit 1 ;; esac
+grep -qE '^sotto v[0-9][^ ]* [0-9a-f]{40} go' <<<"$version" || { echo 'it does not say its version and commit' >&2; exit 1; }
 
 gunzip -c "$past/running.db.gz" >"$root/data/sotto.db"
 jq -rj .Mark "$past/running.json" >"$root/data/mark"
