@@ -106,6 +106,7 @@ type LinTS struct {
 	rounds  int // of the open segment
 	before  int // decisions before it
 	steps   []int64
+	at      []int          // scratch
 	waiting []lintsSegment // cut and not released, the oldest first
 
 	p, h     []float64 // Σ G C⁻¹ G, lower triangle, and Σ G C⁻¹ (b − Gθ₀)
@@ -188,7 +189,7 @@ func NewLinTS(dim int, b privacy.Budget, o LinTSOptions, coins policy.Coins) (*L
 	}
 	size := dim * (dim + 1) / 2
 	p := &LinTS{dim: dim, o: o, sigma: 2 * sigma, coins: coins, gram: make([]int64, size),
-		steps: make([]int64, dim), p: make([]float64, size), h: make([]float64, dim), stale: true,
+		steps: make([]int64, dim), at: make([]int, 0, dim), p: make([]float64, size), h: make([]float64, dim), stale: true,
 		mean: make([]float64, dim), c: newFactor(dim, 1), w: make([]float64, size), g: make([]float64, dim*dim),
 		y: make([]float64, dim), rest: make([]float64, dim), pool: make([]float64, Draws*dim), across: make([]float64, Draws*dim),
 		some: make([]component, dim)}
@@ -242,18 +243,25 @@ func (p *LinTS) Due() int {
 
 // Play counts the vector of a decision, to a multiple of 2^-20.
 func (p *LinTS) Play(a []float64) {
+	at := p.at[:0] // what is not 0
 	for i, x := range a {
-		p.steps[i] = int64(math.RoundToEven(x * vectorSteps))
-	}
-	row := p.gram
-	for i, x := range p.steps {
-		if x != 0 {
-			for j, y := range p.steps[:i+1] {
-				row[j] += x * y
-			}
-			p.trace += x * x
+		if p.steps[i] = 0; x != 0 {
+			p.steps[i] = int64(math.RoundToEven(x * vectorSteps))
+			at = append(at, i)
 		}
-		row = row[i+1:]
+	}
+	for k, i := range at {
+		x, row := p.steps[i], p.gram[i*(i+1)/2:][:i+1]
+		p.trace += x * x
+		if 2*len(at) < p.dim {
+			for _, j := range at[:k+1] {
+				row[j] += x * p.steps[j]
+			}
+			continue
+		}
+		for j, y := range p.steps[:i+1] {
+			row[j] += x * y
+		}
 	}
 	p.rounds++
 }

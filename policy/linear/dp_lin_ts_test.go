@@ -434,3 +434,35 @@ func BenchmarkLinTS(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkLinTSRun is 10⁵ decisions of one policy with all its releases, of decision sets of 4 actions in 20 dimensions
+// that are there already: what a decision costs on average, without contexts, rewards and noise.
+func BenchmarkLinTSRun(b *testing.B) {
+	const dim, actions, horizon = 20, 4, 100_000
+	sets := make([]float64, 64*actions*dim)
+	for i, rng := 0, rand.New(rand.NewPCG(1, 2)); i < len(sets); i += dim {
+		sets[i] = 0.5
+		for range 3 {
+			sets[i+1+rng.IntN(dim-1)] = 0.5
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		p := linTS(b, dim, privacy.ZCDP{Rho: 1}, linear.LinTSOptions{Alpha: 0.5, First: 200, Intercept: true})
+		sum, since := make([]float64, dim), 0
+		for t := range horizon {
+			if p.Due() >= 0 {
+				learnTS(b, p, since, sum)
+				clear(sum)
+				since = 0
+			}
+			set := sets[t%64*actions*dim:][:actions*dim]
+			row := set[p.Choose(set).Action*dim:][:dim]
+			for j, x := range row { // the reward is what component 1 says
+				sum[j] += x * row[1]
+			}
+			since++
+		}
+	}
+	b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/horizon, "ns/decision")
+}
