@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"testing"
@@ -552,5 +553,30 @@ func TestAllow(t *testing.T) {
 	}
 	if n := len(l.Entries()); n != 1 {
 		t.Errorf("%d charges, want 1", n)
+	}
+}
+
+// Releases that were not drawn are counted as if they had been, for the same price; where a transcript has every one, or
+// the slot has had none, there are none of these.
+func TestUnreadReleases(t *testing.T) {
+	tree := privacy.Tree{Scale: 2, Horizon: 100}
+	for name, l := range map[string]*privacy.Ledger{"plain": privacy.NewLedger(), "transcript": privacy.NewLedger(privacy.WithTranscript(io.Discard))} {
+		a := l.Account(tree)
+		if a.Unread(0, 5) {
+			t.Errorf("%s: a slot without a release has unread ones", name)
+		}
+		if _, err := a.Release(0, &privacy.Values{N: []int{1}, Sum: []float64{0.5}}); err != nil {
+			t.Fatal(err)
+		}
+		want := 1
+		if name == "plain" {
+			want = 6
+		}
+		if counted := a.Unread(0, 5); counted != (want == 6) {
+			t.Errorf("%s: counted is %v", name, counted)
+		}
+		if e := l.Entries(); len(e) != 1 || e[0].Releases != want || l.Total().String() != tree.Loss().String() {
+			t.Errorf("%s: %+v, %v; want %d releases for %v", name, e, l.Total(), want, tree.Loss())
+		}
 	}
 }
