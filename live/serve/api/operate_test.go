@@ -420,7 +420,7 @@ func TestPageRoutes(t *testing.T) {
 	}
 	anybody, reader, admin := &browser{w: w}, w.login(secret), w.login(w.key)
 	open := map[string]bool{"GET /{$}": true, "GET /login": true, "POST /login": true, "POST /logout": true,
-		"GET /assets/{file...}": true}
+		"GET /assets/{file...}": true, "GET /login/issuer": true, "GET /login/callback": true}
 	reads := map[string]bool{"GET /experiments/{name}": true, "GET /experiments/{name}/ledger": true,
 		"GET /experiments/{name}/events": true, "GET /account": true}
 	for _, file := range []string{"transcript.jsonl", "ledger.csv", "hours.csv", "batches.csv"} {
