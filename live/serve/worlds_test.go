@@ -319,7 +319,7 @@ func TestTwoWorlds(t *testing.T) {
 		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{61e9, 1}}, "out of range": {{1e9, 1e300}},
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
 	}
-	twoWorlds(t, slices.Concat(exposures, early, []string{trialShop}), sayings, "duplicates", "counts", "sums", "charges rewards")
+	twoWorlds(t, slices.Concat(exposures, early, []string{trialShop, sampledShop}), sayings, "duplicates", "counts", "sums", "charges rewards")
 	twoWorlds(t, []string{summed, strings.Replace(summed, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
 		"window: 40s", 1) + stopsThere}, sayings, "duplicates", "totals")
 	for _, text := range early {
@@ -364,7 +364,7 @@ func TestTwoWorldsOfContexts(t *testing.T) {
 	twoWorlds(t, []string{news,
 		strings.Replace(news, "floor: 0.2", "floor: 0.2\nexposure: activate\nactivate_within: 8s", 1),
 		strings.Replace(news, "actions: 8", "mode: apprentice", 1), news + stopsThere,
-		news + "stop: {keep: policy}\n" + stopsThere, drawnNews, tallied,
+		news + "stop: {keep: policy}\n" + stopsThere, drawnNews, tallied, segments,
 	}, map[string][]saying{
 		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{9e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
 		"two rewards": {{3e9, 0}, {5e9, 1}}, "late": {{31e9, 1}}, "out of range": {{1e9, 1e300}},
@@ -464,6 +464,9 @@ var early = []string{strings.Replace(shop, "first: 20", "first: 3", 1),
 // trialShop is an experiment that stops by itself.
 var trialShop = strings.NewReplacer("{policy: dp-klucb, first: 20}", "{policy: dp-sed, first: 3}", "floor: 0.1",
 	"risk: 0.05").Replace(shop)
+
+// sampledShop gives each arm its chance to be the best.
+var sampledShop = strings.Replace(shop, "dp-klucb, first: 20", "dp-ts, first: 12", 1)
 
 // A rule that looks for the best arm stops by itself and answers; its answer is what everybody
 // gets, also after a restart.
