@@ -16,7 +16,7 @@ import (
 // The best of five arms, or the worst, comes at half-time. What the second half loses is held against policies that began
 // with all five, and against beginning anew at half-time, which forgets what was learnt of the four. Seeds are
 // fixed. A policy that does not find the arm loses 750 in 25 000 rounds, and half of that fails. With
-// SOTTO_FULL and -v it prints the table of docs/policies.md, of 200 runs of 10⁵ rounds.
+// SOTTO_FULL and -v it prints a table of 200 runs of 10⁵ rounds.
 func TestArmAtHalfTime(t *testing.T) {
 	type grower interface {
 		policy.Policy
