@@ -216,7 +216,7 @@ func (c *trackCommand) lines(in io.Reader, each func(trackRow) error) error {
 		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		d.UseNumber()
 		if d.Decode(&of) != nil || d.More() {
-			return usagef("line %d: must be one JSON object: nothing from it on is sent", n)
+			return usagef("line %d is no JSON object, must be one: nothing from it on is sent", n)
 		}
 		r := trackRow{line: n, fields: map[string]any{}}
 		whole, err := json.Marshal(of) // in the order of its keys

@@ -117,7 +117,7 @@ func TestTrackCommandRefuses(t *testing.T) {
 		{"targetingKey,name\nann,\n", "line 2: the name of the event is missing"},
 		{"targetingKey,name,timestamp\nann,signup,6543x\n", "line 2: its time must be one such as"},
 		{"targetingKey,name\nann,signup,6543\n", "line 2: the row has 3 fields"},
-		{`{"targetingKey": "ann", "name": "signup"}` + "\n" + `{"targetingKey": 6543x}`, "line 2: must be one JSON object"},
+		{`{"targetingKey": "ann", "name": "signup"}` + "\n" + `{"targetingKey": 6543x}`, "line 2 is no JSON object"},
 		{`{"targetingKey": "` + strings.Repeat("6543", maxTrackLine/4) + `"}`, "line 1: is too long"},
 	} {
 		_, errs := tryCommand(t, exitUsage, c.table, "track", "-")

@@ -1,3 +1,9 @@
+// Package oidc knows the people who look at a service's pages by an issuer of identities that others run
+// (OpenID Connect Core 1.0): the code flow with PKCE (RFC 7636), a state and a nonce. Who may do what is said
+// by groups that the issuer tells, and by listed e-mail addresses. Begin with Parse and New.
+//
+// What the issuer says of somebody is in no error and in no log: Identity has what the journal of operators
+// needs, and the rest is dropped.
 package oidc
 
 import (
