@@ -157,6 +157,13 @@ var canaryRows = map[string]canaryRow{
 		{"!", "reward", "shop", "-"}, {"!", "reward", "shop", "decision", "-"},
 	}},
 
+	// TestTrackCommandRefuses has what is wrong with each row, before a service that takes the rest
+	"sotto track": {runs: [][]string{
+		{"!", "track", "--wait", "0s", "--event", "signup", "--unit-column", "arm", "arms.csv"},
+		{"!", "track", "--wait", "0s", "--event", "signup", "--unit-column", "arm", "rows.jsonl"},
+		{"!", "track", "--wait", "0s", "bare.csv"}, {"!", "track", "--wait", "0s", "colon.csv"},
+	}},
+
 	"sotto plan trial":       {none: "it simulates"},
 	"sotto plan release":     {none: "it computes from numbers of users"},
 	"sotto plan budget":      {none: "it simulates"},

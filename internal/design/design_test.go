@@ -607,7 +607,7 @@ func TestCounts(t *testing.T) {
 		}
 		sum := 0
 		for i, n := range counts {
-			if (n > 0) != (d.Weights[i] > 0) || float64(n) < c*d.Weights[i] || float64(n) >= c*d.Weights[i]+1 {
+			if (n > 0) != (d.Weights[i] > 0) || float64(n) < c*d.Weights[i] || float64(n-1) >= c*d.Weights[i] {
 				t.Fatalf("%d for %v", n, c*d.Weights[i])
 			}
 			sum += n
