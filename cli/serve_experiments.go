@@ -136,7 +136,12 @@ func newArms(is *serve.Info, x *decl.Experiment) (more []serve.Added) {
 	if is.State == serve.Draft {
 		return nil
 	}
-	all := is.Experiment.Arms
+	all := slices.Clone(is.Experiment.Arms)
+	for _, c := range is.Changes { // an arm comes with each tick
+		for _, a := range c.Add {
+			all = append(all, decl.Arm{Name: a.Name, Value: a.Value})
+		}
+	}
 	for i, a := range x.Arms {
 		if i < len(all) && (a.Name != all[i].Name || !bytes.Equal(a.Value, all[i].Value)) {
 			return nil
@@ -146,7 +151,7 @@ func newArms(is *serve.Info, x *decl.Experiment) (more []serve.Added) {
 		}
 	}
 	if len(x.Arms) >= is.Experiment.FirstArms() {
-		x.Arms = all
+		x.Arms = is.Experiment.Arms
 	}
 	return more
 }

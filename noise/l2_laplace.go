@@ -25,6 +25,7 @@ const maxL2Dim = 32
 // e^{−x} is that of e^{−n/2^32}, n = ⌊2^32·x⌋ ([BernoulliExp]), and of e^{−f}, f = x − n/2^32; the latter is CKS
 // Algorithm 1, whose coin of f compares a uniform number with f, digit by digit.
 type L2Laplace struct {
+	dim         int
 	num, den, m uint64
 	proposal    DiscreteLaplace
 }
@@ -46,17 +47,20 @@ func NewL2Laplace(dim int, num, den uint64) (L2Laplace, error) {
 	}
 	m := new(big.Int).SetUint64(num)
 	m.Mul(m, m).Mul(m, big.NewInt(int64(dim))).Sqrt(m) // ⌊num√d⌋, and one more is not below num√d
-	law := L2Laplace{num: num, den: den, m: m.Uint64() + 1}
+	law := L2Laplace{dim: dim, num: num, den: den, m: m.Uint64() + 1}
 	var err error
 	law.proposal, err = NewDiscreteLaplace(law.m, den)
 	return law, err
 }
 
 // Draw draws v into dst, which has as many numbers as the law has dimensions. The error is [ErrOverflow], or that l
-// did not come from [NewL2Laplace].
+// did not come from [NewL2Laplace] or has another dimension.
 func (l L2Laplace) Draw(src rand.Source, dst []int64) error {
 	if l.den == 0 {
 		return fmt.Errorf("noise: a sampler of exact noise was not made by its constructor")
+	}
+	if len(dst) != l.dim {
+		return fmt.Errorf("noise: dst has %d numbers, must have %d", len(dst), l.dim)
 	}
 	for {
 		for i := range dst {

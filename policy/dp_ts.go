@@ -335,13 +335,15 @@ func (p *DPTS) Drop(arm int) {
 // the new number of arms.
 //
 // Theorem A holds for the time from one arm that comes at a round t_p to the next, against the best arm
-// that is there, with ft_p/(1−f) rounds more. K is the number of arms then; the level is that of K, so G_t
+// that is there, with ft_p/(1−f) + Kn_1/f rounds more. K is the number of arms then; the level is that of K, so G_t
 // fails with probability at most 1/t, or, if when arms come follows from releases, (1 + log K)/t, since
 // the k-th arm is at the level of k arms at least. First those arms are raised that have less than the
-// floor gives them, which are at most ft/(1−f) rounds, all arms together. In a batch that the shares play
-// after that, begun in round t, each active arm has ft/K − 1 plays at least, and the batch ends by round
-// 1.5t + K: so the best arm, if it is active, has fs/4K plays in each round s ≥ 7K/f, and the rest of the
-// proof is as it stands. In B the arm that is played and the best arm there is have one law given the
+// floor gives them, which are at most ft/(1−f) rounds, all arms together. Until an arm that came has its first
+// release, n_1 plays, the theorem says nothing: its interval is all of [0, 1], whatever it has been played. The
+// floor alone brings that release within Kn_1/f rounds. A batch that m arms without a release are in ends by round
+// 1.5t + K + mn_1. In a batch that the shares play after that, begun in round t, each active arm has ft/K − 1
+// plays at least, and the batch ends by round 1.5t + K: so the best arm, if it is active, has fs/4K plays in
+// each round s ≥ 7K/f, and the rest of the proof is as it stands. In B the arm that is played and the best arm there is have one law given the
 // releases, whatever arms there were before.
 func (p *DPTS) AddArm() error {
 	if err := p.accumulation.AddArm(); err != nil {

@@ -41,7 +41,7 @@ func (p *accumulation) Drop(arm int) {
 // times, and fewer by what it was played before: n in the proof is all of its plays. The regret against the
 // best arm there is at each time is at most the sum of that over times and arms, and the bound of the last
 // one alone is that of a policy that began with all arms. Privacy is as before: a reward is in one release,
-// and when an arm comes depends on no reward but through releases.
+// and when an arm comes must depend on no reward but through releases.
 func (p *accumulation) AddArm() error {
 	p.withdraw()
 	p.arms = append(p.arms, accumulated{})

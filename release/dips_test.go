@@ -175,6 +175,59 @@ func TestSkippingHasTheLawOfAllReleases(t *testing.T) {
 	}
 }
 
+// A block has an event as often as one whose nodes are all drawn, and as many events then: of the paths that are
+// drawn since one of their events was chosen, those with C events are kept once in C. Each of the two is beyond 5.3
+// standard errors with probability below 1.2e-7.
+func TestDipsKeepPathsByTheirEvents(t *testing.T) {
+	const j, blocks = 4, 200_000
+	d, s := newDips(), noise.NewFast(3, 4)
+	y := d.least[j]
+	var some, all [2]float64 // blocks with an event, events: of dips, and of trees
+	for range blocks {
+		if s.Float64() < d.chance(j, y) && d.draw(j, y, &s) {
+			some[0]++
+			for _, x := range d.path[1:d.size] {
+				if x < -y {
+					all[0]++
+				}
+			}
+		}
+		d.size = 0
+		var path [1 << j]float64
+		events := 0.0
+		for i := 1; i < len(path); i++ {
+			if path[i] = path[i&(i-1)] + s.Laplace(1); path[i] < -y {
+				events++
+			}
+		}
+		all[1] += events
+		some[1] += min(1, events)
+	}
+	if z := (some[0] - some[1]) / math.Sqrt(some[0]+some[1]); math.Abs(z) > 5.3 {
+		t.Errorf("%v blocks of %d have an event, of trees %v: z = %.1f", some[0], blocks, some[1], z)
+	}
+	// A block has at most 15 events: a sum of their squares is at most 15 of them.
+	if z := (all[0] - all[1]) / math.Sqrt(15*(all[0]+all[1])); math.Abs(z) > 5.3 {
+		t.Errorf("%v events, of trees %v: z = %.1f", all[0], all[1], z)
+	}
+}
+
+// Rewards may all be 0: what they take off an index in a block is left for them before it is begun.
+func TestSkippingLeavesRoomForRewardsOfZero(t *testing.T) {
+	streams := noise.Key{Seed: 8, Role: noise.RoleNoise}.Fast(2)
+	for range 200 {
+		c, err := newSimulated(Config{Arms: 1, Mechanism: privacy.Tree{Scale: 0.1, Horizon: 4000}}, &streams[0])
+		must(t, err)
+		must(t, c.AddSum(0, 1024, 512))
+		// (512 + 92 − n·0.55 …) is below 0 after 74 rounds or so: noise of scale 0.1 moves that by a few.
+		done, _, err := Repeat(c, 0, 900, privacy.Index{Inv: 92, Above: 0.55}, release(t, c, 0), coin(0), &streams[1])
+		must(t, err)
+		if done < 60 || done > 90 {
+			t.Fatalf("it stops after %d rounds without a reward, must from 60 to 90", done)
+		}
+	}
+}
+
 func sorted(all []outcome, i int) []float64 {
 	x := make([]float64, len(all))
 	for g := range all {

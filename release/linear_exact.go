@@ -157,7 +157,8 @@ func exactL2(m privacy.VectorLaplace, dim int, src rand.Source) (recipe[int64], 
 	if err != nil {
 		return p, err
 	}
-	p.charge = privacy.VectorLaplace{Scale: float64(num-1) / stepParts / gridSteps / more}
+	// No less than was asked for: rounding must not charge more than was promised, and num is a 64th of a step above it.
+	p.charge = privacy.VectorLaplace{Scale: max(m.Scale, float64(num-1)/stepParts/gridSteps/more)}
 	p.vector = func(dst []int64) error { // of zeros
 		err := law.Draw(src, dst)
 		for _, x := range dst {

@@ -114,16 +114,28 @@ func TestStayingIsAsking(t *testing.T) {
 func TestStayingHasTheLawOfAsking(t *testing.T) {
 	testkit.OneGoroutine(t)
 	const runs, horizon = 400, 10_000
+	charged := 0 // releases on the ledger: whoever is asked, and whoever stays, has as many
 	play := func(first int, wrap func(policy.Policy) policy.Policy) (plays, half []float64) {
 		for run := range runs {
 			cfg := config(t, bernoulli(t, 0.6, 0.4), "dp-ucb-thesis", privacy.Pure{Epsilon: 10}, horizon, first+run, nil)
 			cfg.Policy, cfg.Checkpoints = wrap(cfg.Policy), []int{horizon / 2}
+			cfg.Ledger = privacy.NewLedger()
 			var out sim.Result
 			if err := sim.Run(context.Background(), cfg, &out); err != nil {
 				t.Fatal(err)
 			}
 			if want := horizon - 2; out.Releases != want {
 				t.Fatalf("%d releases, want %d", out.Releases, want)
+			}
+			counted := 0
+			for _, e := range cfg.Ledger.Entries() {
+				counted += e.Releases
+			}
+			if charged == 0 {
+				charged = counted
+			}
+			if counted != charged || counted < out.Releases {
+				t.Fatalf("the ledger has %d releases of %d, and had %d", counted, out.Releases, charged)
 			}
 			plays, half = append(plays, float64(out.Plays[0])), append(half, out.Regret[0])
 		}

@@ -102,10 +102,10 @@ func (l *Experiment) Of(g Guard) (metric int, lo, hi float64) {
 }
 
 // GuardRisk is the risk at which a guard judges one arm: its own, shared out to all guards and arms. So the
-// probability that a guard ever pauses an arm that keeps its bound is its Risk over the number of
-// guards, whatever the number of arms, and that any of them does is at most the largest Risk (the
-// theorem of interval.Sums.Side). An arm that is added has the risk of one that was there from the start,
-// beside theirs: what was judged by their risk stays judged.
+// probability that a guard ever pauses an arm that keeps its bound is its Risk over the number of guards, of all
+// arms that were there from the start, and that any of them does is at most the mean of the
+// Risks (the theorem of interval.Sums.Side). An arm that is added has the risk of one of those, beside theirs, so
+// that what was judged stays judged: with K arms in the place of K₀ all of that is K/K₀ times as large.
 func (l *Experiment) GuardRisk(g Guard) float64 {
 	return g.Risk / float64(len(l.Guard)*l.FirstArms())
 }

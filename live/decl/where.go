@@ -3,6 +3,7 @@ package decl
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ func (t Test) Holds(text string) bool {
 	}
 	if t.From != nil || t.Below != nil {
 		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(t.From == nil || x >= *t.From) || !(t.Below == nil || x < *t.Below) {
+		if err != nil || strings.ContainsAny(text, "_xX") || !finite(x) || !(t.From == nil || x >= *t.From) || !(t.Below == nil || x < *t.Below) {
 			return false
 		}
 	}
@@ -176,8 +177,14 @@ func (l *Experiment) checkTest(at string, t Test) error {
 	switch {
 	case t.Not == nil && t.From == nil && t.Below == nil && t.Semver == "":
 		return l.fail(at, "says nothing, must have not, from, below or semver")
+	case t.From != nil && !finite(*t.From):
+		return l.fail(at+".from", "is %v, must be a finite number", *t.From)
+	case t.Below != nil && !finite(*t.Below):
+		return l.fail(at+".below", "is %v, must be a finite number", *t.Below)
 	case t.From != nil && t.Below != nil && !(*t.From < *t.Below):
 		return l.fail(at+".below", "is %v, must be above from, %v", *t.Below, *t.From)
+	case t.Semver != "" && strings.TrimSpace(t.Semver) == "":
+		return l.fail(at+".semver", "is blank, must have comparisons such as >=2.1.0 or <3.0.0")
 	case len(t.Semver) > maxOnlyText:
 		return l.fail(at+".semver", "has %d bytes, must have at most %d", len(t.Semver), maxOnlyText)
 	case t.Not != nil:
@@ -205,3 +212,5 @@ func (l *Experiment) checkValues(at string, values []string) error {
 	}
 	return nil
 }
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -192,10 +193,21 @@ func (x *served) change(c Change, now int64) error {
 	for _, before := range x.rec.Changes {
 		before.done(&terms)
 	}
+	c.Add = slices.Clone(c.Add)
+	for i := range c.Add {
+		if err := c.Add[i].plain(); err != nil {
+			return fieldError(fmt.Sprintf("add[%d].value", i), "is no JSON: %w", err)
+		}
+	}
 	if err := x.adds(&terms, c.Add); err != nil {
 		return err
 	}
 	c.in(&terms)
+	if len(c.Add) > 0 {
+		if err := comesBack(&terms); err != nil {
+			return err
+		}
+	}
 	if x.rec.State != Draft { // its cells were held against it when it was declared, and cannot change
 		terms.Traffic = 0
 	}
@@ -254,7 +266,10 @@ func (x *served) adds(to *Experiment, more []Added) error {
 		}
 		names[a.Name] = true
 	}
-	if err := to.NoArm(); err != nil {
+	last := *to
+	last.Added += len(more) - 1
+	last.Arms = append(slices.Clip(to.Arms), make([]decl.Arm, len(more)-1)...) // NoArm reads how many there are alone
+	if err := last.NoArm(); err != nil {
 		return fieldError("add[0]", "is arm %q, and policy %s cannot take it: %w: %w", clip(more[0].Name),
 			to.Policy.Policy, err, ErrState)
 	}
@@ -322,4 +337,37 @@ const maxTick = 1000
 func (x *served) retime() {
 	x.window = x.decl.Window.Milliseconds()
 	x.tick = min(max(x.window/16, 1), maxTick)
+}
+
+// plain writes the value as it is when the declaration is read again: keys in order, letters as they are.
+func (a *Added) plain() error {
+	if len(a.Value) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(a.Value))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	var err error
+	a.Value, err = json.Marshal(v)
+	return err
+}
+
+// comesBack says whether what is stored is read as what is played.
+func comesBack(x *Experiment) error {
+	text, err := x.JSON()
+	if err != nil {
+		return err
+	}
+	again, err := decl.Reader{Catalog: x.Catalog}.Parse("declaration", text)
+	if err != nil {
+		return fieldError("add[0].value", "cannot be read: %w", placeless(err))
+	}
+	again.Added = x.Added
+	if same, err := equal(again, x); err != nil || !same {
+		return fieldError("add[0].value", "is not read again as it is written, must have numbers without an exponent")
+	}
+	return nil
 }

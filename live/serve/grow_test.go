@@ -51,7 +51,7 @@ func TestAddedArm(t *testing.T) {
 						Context: map[string]any{"device": device}}))
 					units++
 					arms = append(arms, d.Name)
-					if d.Name == "green" && string(d.Value) != `{"hex":"#0c0"}` {
+					if d.Name == "green" && string(d.Value) != `{"a":"café / b","hex":"#0c0"}` {
 						t.Fatalf("its value is %s", d.Value)
 					}
 					out = append(out, Outcome{Report: Report{d.Token, 1}, Metrics: map[string]float64{"basket": 0.1}})
@@ -67,7 +67,7 @@ func TestAddedArm(t *testing.T) {
 			settle(t, e, c, time.Hour, 1)
 			settle(t, e, c, time.Second, 2)
 			before = append(before, come(30)...)
-			add := Change{Add: []Added{{Name: "green", Value: json.RawMessage(`{"hex":"#0c0"}`)}}}
+			add := Change{Add: []Added{{Name: "green", Value: json.RawMessage(`{ "hex": "#0c0", "a":"caf\u00e9 \/ b"}`)}}}
 			if err := e.Change(t.Context(), "shop", add); err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func TestAddedArm(t *testing.T) {
 			settle(t, e, c, time.Second, 1)
 			again("after the line")
 			if got := transcript(t, e); !slices.ContainsFunc(got, func(line string) bool {
-				return strings.Contains(line, `"add":2,"change":{"add":[{"name":"green","value":{"hex":"#0c0"}}]}`)
+				return strings.Contains(line, `"add":2,"change":{"add":[{"name":"green","value":{"a":"café / b","hex":"#0c0"}}]}`)
 			}) {
 				t.Errorf("the transcript is %q", got)
 			}
@@ -190,6 +190,31 @@ func TestAddedArmRefused(t *testing.T) {
 		settle(t, e, c, time.Second, 2)
 		if info := must(e.Get(t.Context(), "shop")); len(info.Arms) != 2 || info.State != Running {
 			t.Errorf("%q: %+v", bad.name, info.State)
+		}
+	}
+	// A value that would not be read again as it is played, and more arms than the policy has room for.
+	for _, bad := range []struct {
+		text  string
+		add   []Added
+		field string
+	}{
+		{shop, []Added{{Name: "green", Value: json.RawMessage("1e2")}}, "add[0].value"},
+		{shop, []Added{{Name: "green", Value: json.RawMessage(strings.Repeat("[", 40) + strings.Repeat("]", 40))}}, "add[0].value"},
+		{strings.Replace(shop, "{policy: dp-klucb, first: 20}", "{policy: dp-window-klucb, window: 51, first: 8}", 1),
+			[]Added{{Name: "green"}, {Name: "white"}}, "add[0]"},
+	} {
+		c, cfg := newClock(), Config{Store: store.NewMemory().Open}
+		cfg.Clock = c.Now
+		e := open(t, cfg)
+		begin(t, e, bad.text)
+		var of *keyed.Error
+		if err := e.Change(t.Context(), "shop", Change{Add: bad.add}); !errors.As(err, &of) || of.Field != bad.field {
+			t.Errorf("%s: %v", bad.add[0].Value, err)
+		}
+		settle(t, e, c, time.Second, 2)
+		must(0, e.Close())
+		if info := must(open(t, cfg).Get(t.Context(), "shop")); info.State != Running {
+			t.Errorf("%s: it is %s", bad.add[0].Value, info.State)
 		}
 	}
 	// twice in one change, of a draft, and after the decisions have ended

@@ -113,6 +113,7 @@ func (i *Info) Measured() *Measures {
 type measuring[T any] struct {
 	sync.Mutex
 	releases int
+	arms     int // an arm can come without one
 	made     *T
 }
 
@@ -129,8 +130,8 @@ func (m *measuring[T]) get(arms []ArmInfo, anew func() *T) *T {
 			releases++
 		}
 	}
-	if m.made == nil || m.releases != releases {
-		m.made, m.releases = anew(), releases
+	if m.made == nil || m.releases != releases || m.arms != len(arms) {
+		m.made, m.releases, m.arms = anew(), releases, len(arms)
 	}
 	return m.made
 }

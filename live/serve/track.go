@@ -113,7 +113,7 @@ func (e *Engine) Names() (names []string) {
 func (x *served) reportOf(v Event) reported {
 	r := reported{event: &happened{unit: v.Unit}}
 	if !v.At.IsZero() {
-		r.event.at = v.At.UnixMilli()
+		r.event.at = max(1, v.At.UnixMilli()) // 0 is none
 	}
 	if r.reward, r.metrics = x.decl.Told(v.Name, v.Fields); x.decl.AddsUp() {
 		r.id = v.Name + "\n" + v.ID

@@ -372,9 +372,7 @@ func TestTwoWorldsOfContexts(t *testing.T) {
 	}, "duplicates", "counts", "sums", "learns")
 }
 
-// twoWorlds compares the worlds of experiments, in the second of which decisions are activated, and has
-// those be caught that tell.
-// So are two runs in which an operator adds an arm meanwhile: a service that added one where a reward came
+// Two runs in which an operator adds an arm meanwhile are one: a service that added one where a reward came
 // is caught.
 func TestTwoWorldsOfAnArmMore(t *testing.T) {
 	sayings := map[string][]saying{"0": {{3e9, 0}}, "1": {{3e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}}, "late": {{61e9, 1}}}
@@ -385,6 +383,8 @@ func TestTwoWorldsOfAnArmMore(t *testing.T) {
 	}
 }
 
+// twoWorlds compares the worlds of experiments, in the second of which decisions are activated, and has
+// those be caught that tell.
 func twoWorlds(t *testing.T, experiments []string, sayings map[string][]saying, twins ...string) {
 	t.Helper()
 	for _, text := range experiments {

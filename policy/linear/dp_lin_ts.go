@@ -29,7 +29,8 @@ import (
 //	A = D + Σ G_s C_s⁻¹ G_s,   μ = θ₀ + A⁻¹ Σ G_s C_s⁻¹ (b_s − G_s θ₀).
 //
 // A round plays argmax_a ⟨θ̃, a⟩ with θ̃ = μ + α_n·L⁻ᵀz, A = LLᵀ and normal z. Of equal scores the first
-// is played. With c = Cautious·d, and n the decisions that were released,
+// is played. With c = Cautious·d, and n the decisions that were released (with Memory, what is left of them, so that
+// α_n stays below α),
 //
 //	α_n = α·(n + c/3)/(n + c),
 //

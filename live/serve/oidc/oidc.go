@@ -100,12 +100,6 @@ func (i *Issuer) Address(ctx context.Context, state, nonce, verifier string) (st
 	return i.oauth(p).AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), nil
 }
 
-// claims are what is read of a token. The address counts if the issuer has verified it; some say so in a word.
-type claims struct {
-	Email    string          `json:"email"`
-	Verified json.RawMessage `json:"email_verified"`
-}
-
 // Identify gives a code to the issuer, and says whom it names: ErrDown, ErrRefused or ErrRole if nobody.
 func (i *Issuer) Identify(ctx context.Context, code, nonce, verifier string) (Identity, error) {
 	p, err := i.provider(ctx)
@@ -128,15 +122,19 @@ func (i *Issuer) Identify(ctx context.Context, code, nonce, verifier string) (Id
 	if id.Nonce != nonce {
 		return Identity{}, fmt.Errorf("%w: the token is of another login", ErrRefused)
 	}
-	var c claims
+	// By their exact names: a field of a struct is found in any case, and some issuers have claims that users choose.
 	all := map[string]json.RawMessage{}
-	if id.Claims(&c) != nil || id.Claims(&all) != nil {
+	if id.Claims(&all) != nil {
 		return Identity{}, fmt.Errorf("%w: its claims cannot be read", ErrRefused)
 	}
-	if word := strings.Trim(string(c.Verified), `"`); word != "true" {
-		c.Email = ""
+	var email string // counts if the issuer has verified it; some say so in a word
+	if text, there := all["email"]; there && json.Unmarshal(text, &email) != nil {
+		return Identity{}, fmt.Errorf("%w: its claims cannot be read", ErrRefused)
 	}
-	who := Identity{Name: c.Email, Role: i.role(c.Email, groupsOf(all[i.Claim]))}
+	if strings.Trim(string(all["email_verified"]), `"`) != "true" {
+		email = ""
+	}
+	who := Identity{Name: email, Role: i.role(email, groupsOf(all[i.Claim]))}
 	if who.Name == "" {
 		who.Name = id.Subject
 	}

@@ -47,7 +47,7 @@ func operationsOf(who Who, v *View) (out []Operation) {
 	for _, name := range can[v.State] {
 		do := operations[name]
 		switch {
-		case name == "add" && !v.Grows, name == "off" && (v.Contexts != nil || v.Policy == decl.SplitPolicy):
+		case name == "add" && !(v.Grows && who.Admin), name == "off" && (v.Contexts != nil || v.Policy == decl.SplitPolicy):
 			continue
 		case v.State == Stopping:
 			do.Title = stopNow
