@@ -39,7 +39,7 @@ var floors = [][]string{
 	{"audit", "lab/experiment", "live/decl"},
 	{"audit/protocol", "cli/flags", "client/private", "lab/train", "live/plan", "live/serve",
 		"live/serve/helper"},
-	{"lab/bounds", "lab/explore", "lab/peers", "lab/verdict", "live/demo", "live/serve/page"},
+	{"lab/bounds", "lab/explore", "lab/peers", "lab/verdict", "live/demo", "live/serve/compat", "live/serve/page"},
 	{"lab/explore/site", "lab/paper", "live/serve/api"},
 	{"lab/explore/make", "live/liveaudit", "live/load", "live/servetest"},
 	{"cli", "examples/live", "examples/private", "examples/visitors"},

@@ -29,6 +29,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/compat"
 	"github.com/sotto-dp/sotto/live/serve/oidc"
 	"github.com/sotto-dp/sotto/live/serve/page"
 	"github.com/sotto-dp/sotto/live/serve/store"
@@ -138,7 +139,8 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST " + one + "/reports":       f.with(serve.ScopeReward, f.reports),
 		"POST " + one + "/session":       f.with(serve.ScopeReward, f.session),
 
-		"POST /v1/track": f.with(serve.ScopeReward, f.track),
+		"POST /v1/track":             f.with(serve.ScopeReward, f.track),
+		"POST " + compat.SegmentPath: f.with(serve.ScopeReward, f.segment),
 
 		"POST " + one + "/rank":                    f.with(serve.ScopeDecide, f.rank),
 		"POST " + one + "/events/{event}/reward":   f.with(serve.ScopeReward, f.rewardEvent),
@@ -320,20 +322,17 @@ func problemOf(err error) *problem {
 	return refused(http.StatusInternalServerError, "", "the service failed; its log says why")
 }
 
-// answer writes an error.
-func (f *front) answer(w http.ResponseWriter, err error) {
-	p := f.problem(w, err)
-	write(w, p.Status, "application/problem+json", p)
-}
-
 // answerTo writes an error in the words of the API that was asked.
 func (f *front) answerTo(w http.ResponseWriter, r *http.Request, err error) {
-	if !strings.HasPrefix(r.URL.Path, personalizer) {
-		f.answer(w, err)
-		return
+	p := f.problem(w, err)
+	if strings.HasPrefix(r.URL.Path, personalizer) {
+		out, status := personalErrorOf(r.URL.Path, p)
+		write(w, status, "application/json", out)
+	} else if out, status, ok := compat.Refused(r.URL.Path, p.Status, p.Field, p.Detail); ok {
+		write(w, status, "application/json", out)
+	} else {
+		write(w, p.Status, "application/problem+json", p)
 	}
-	out, status := personalErrorOf(r.URL.Path, f.problem(w, err))
-	write(w, status, "application/json", out)
 }
 
 // problem is what a caller is told of an error, with the headers that go with it.
@@ -374,6 +373,9 @@ func keyOf(r *http.Request) (secret string, inAddress bool) {
 		if k := r.Header.Get(name); k != "" {
 			return k, false
 		}
+	}
+	if k, _, ok := r.BasicAuth(); ok && r.URL.Path == compat.SegmentPath {
+		return k, false
 	}
 	scheme, k, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if k = strings.TrimSpace(k); strings.EqualFold(scheme, "Bearer") && k != "" {
@@ -422,7 +424,7 @@ func (f *front) with(scope serve.Scope, h handled) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		k, err := f.may(r, scope)
 		if err != nil {
-			f.answer(w, err)
+			f.answerTo(w, r, err)
 			return
 		}
 		f.finish(w, r.WithContext(serve.As(r.Context(), k)), h)
@@ -446,7 +448,7 @@ func (f *front) reader(h handled) http.HandlerFunc {
 func (f *front) finish(w http.ResponseWriter, r *http.Request, h handled) {
 	switch out, err := h(w, r); {
 	case err != nil:
-		f.answer(w, err)
+		f.answerTo(w, r, err)
 	case out != nil:
 		ok(w, out)
 	}
@@ -459,13 +461,13 @@ func (f *front) live(w http.ResponseWriter, r *http.Request) {
 	ok(w, statusJSON{"ok"})
 }
 
-func (f *front) ready(w http.ResponseWriter, _ *http.Request) {
+func (f *front) ready(w http.ResponseWriter, r *http.Request) {
 	switch err := f.Engine.Ready(); {
 	case errors.Is(err, serve.ErrReadOnly):
-		f.answer(w, refused(http.StatusServiceUnavailable, "", "this service only reads"))
+		f.answerTo(w, r, refused(http.StatusServiceUnavailable, "", "this service only reads"))
 		return
 	case err != nil:
-		f.answer(w, err)
+		f.answerTo(w, r, err)
 		return
 	}
 	out := readyJSON{Status: "ok"}

@@ -64,7 +64,7 @@ func (f *front) cross(w http.ResponseWriter, r *http.Request) (answered bool) {
 	}
 	if !f.allowed(origin) {
 		if preflight {
-			f.answer(w, refused(http.StatusForbidden, "", errOrigin.Error()))
+			f.answerTo(w, r, refused(http.StatusForbidden, "", errOrigin.Error()))
 		}
 		return preflight
 	}

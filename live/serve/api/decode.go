@@ -291,6 +291,14 @@ func decode(data []byte, into request) error { return decodeAs(data, into, true)
 func decodeSome(data []byte, into request) error { return decodeAs(data, into, false) }
 
 func decodeAs(data []byte, into request, whole bool) error {
+	if err := decodeInto(data, into, whole); err != nil {
+		return err
+	}
+	return into.check()
+}
+
+// decodeInto is decodeAs, without the request's own check.
+func decodeInto(data []byte, into any, whole bool) error {
 	if !utf8.Valid(data) {
 		return refused(http.StatusBadRequest, "", "the body is not in UTF-8")
 	}
@@ -316,7 +324,7 @@ func decodeAs(data []byte, into request, whole bool) error {
 		}
 		return refused(http.StatusBadRequest, name, name+" is there twice, must be there once")
 	}
-	return into.check()
+	return nil
 }
 
 // malformed says in our words what json says with the value in it.

@@ -217,7 +217,7 @@ func (f *front) metrics(w http.ResponseWriter, r *http.Request) {
 	private, read := err == nil, err == nil
 	if secret, _ := keyOf(r); secret != "" && !private {
 		if _, err := f.may(r, serve.ScopeRead); err != nil {
-			f.answer(w, err)
+			f.answerTo(w, r, err)
 			return
 		}
 		read = true

@@ -98,10 +98,10 @@ func (f *front) reports(w http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // configs says what clients encrypt shares to.
-func (f *front) configs(w http.ResponseWriter, _ *http.Request) {
+func (f *front) configs(w http.ResponseWriter, r *http.Request) {
 	config, err := f.Engine.ReportConfig()
 	if err != nil {
-		f.answer(w, err)
+		f.answerTo(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", dap.MediaConfigs)
@@ -117,7 +117,7 @@ const maxUpload = 256
 func (f *front) upload(w http.ResponseWriter, r *http.Request) {
 	statuses, err := f.uploaded(w, r)
 	if err != nil {
-		f.answer(w, err)
+		f.answerTo(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", dap.MediaUploadResponse)

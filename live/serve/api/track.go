@@ -1,24 +1,16 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"net/http"
 	"slices"
-	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/sotto-dp/sotto/internal/keyed"
-	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/compat"
 )
 
 // Events are reported by the names of units, in the shape of OpenFeature's Tracking API: a name, a targetingKey, a
@@ -37,7 +29,7 @@ func (q *trackRequest) check() error {
 			serve.MaxEvents))
 	}
 	for i, raw := range q.Events {
-		v, err := trackedOf(raw)
+		v, err := compat.Event(raw)
 		if err != nil {
 			return atEvent(i, err)
 		}
@@ -58,86 +50,6 @@ func atEvent(i int, err error) error {
 	}
 	p.Field = fmt.Sprintf("events[%d].%s", i, p.Field)
 	return p
-}
-
-// trackedOf reads an event. No error has a value of it.
-func trackedOf(raw map[string]json.RawMessage) (v serve.Event, err error) {
-	bad := func(field, must string) error {
-		return refused(http.StatusBadRequest, field, field+" must be "+must)
-	}
-	for field, to := range map[string]*string{"name": &v.Name, "targetingKey": &v.Unit, "id": &v.ID} {
-		switch text, there := raw[field]; {
-		case there && json.Unmarshal(text, to) != nil:
-			return v, bad(field, "a string")
-		case strings.ContainsRune(*to, utf8.RuneError): // others would be the same
-			return v, bad(field, "Unicode, without U+FFFD")
-		}
-	}
-	if text, there := raw["timestamp"]; there {
-		if v.At, err = instantOf(text); err != nil {
-			return v, bad("timestamp", "a time such as 2026-01-31T09:00:00Z, or milliseconds since 1970")
-		}
-	}
-	v.Fields = numbersOf(raw)
-	if text, there := raw[decl.ValueField]; there && string(text) != "null" && !isNumber(v.Fields, decl.ValueField) {
-		return v, bad(decl.ValueField, "a finite number")
-	}
-	if v.ID == "" {
-		v.ID = contentOf(raw)
-	}
-	return v, nil
-}
-
-func isNumber(fields map[string]float64, name string) bool { _, ok := fields[name]; return ok }
-
-// numbersOf are the fields that are numbers, true being 1 and false 0.
-func numbersOf(raw map[string]json.RawMessage) map[string]float64 {
-	out := map[string]float64{}
-	for name, text := range raw {
-		var v any
-		if json.Unmarshal(text, &v) != nil { // a number that a float64 cannot hold
-			continue
-		}
-		switch v := v.(type) {
-		case float64:
-			out[name] = v
-		case bool:
-			if out[name] = 0; v {
-				out[name] = 1
-			}
-		}
-	}
-	return out
-}
-
-// instantOf is a time, zero for null.
-func instantOf(text json.RawMessage) (at time.Time, err error) {
-	var v any
-	if err := json.Unmarshal(text, &v); err != nil {
-		return at, err
-	}
-	switch v := v.(type) {
-	case nil:
-		return at, nil
-	case string:
-		return time.Parse(time.RFC3339, v)
-	case float64:
-		if math.Abs(v) < 1<<52 {
-			return time.UnixMilli(int64(v)), nil
-		}
-	}
-	return at, errors.New("no time")
-}
-
-// contentOf stands for all that an event says, so that one without an id which is sent again counts once.
-func contentOf(raw map[string]json.RawMessage) string {
-	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(raw)) {
-		var text bytes.Buffer
-		_ = json.Compact(&text, raw[name]) // it was read
-		fmt.Fprintf(h, "%q:%s\n", name, text.Bytes())
-	}
-	return "content " + base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
 func (f *front) track(w http.ResponseWriter, r *http.Request) (any, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/compat"
 )
 
 // An observer writes down what he is answered. Tokens are keyed and so differ between worlds, and so
@@ -101,6 +102,7 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 			look(http.MethodPost, "/v1/track", event("checkout", "ann", "0.25"))
 			look(http.MethodPost, "/v1/track", event("checkout", "zoe", "0.25"))
 			look(http.MethodPost, "/v1/track", event("signup", "ann", "0.25"))
+			look(http.MethodPost, compat.SegmentPath, messages(purchase("ann")+","+purchase("zoe")))
 			look(http.MethodPost, fifth+"/decisions", `{"unit":"ann"}`)
 			for _, path := range []string{"", "/transcript", "/ledger"} {
 				look(http.MethodGet, fifth+path, "")
@@ -279,7 +281,8 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 					t.Error(err)
 				}
 				r.Body = io.NopCloser(bytes.NewReader(b))
-				if kind == "track" && bytes.Contains(b, []byte(`"checkout", "targetingKey": "ann"`)) {
+				if path := map[string]string{"track": "/v1/track", "batch": compat.SegmentPath}[kind]; r.URL.Path == path &&
+					bytes.Contains(b, []byte(`"ann"`)) && bytes.Contains(b, []byte(`"checkout"`)) {
 					if seen["ann"] {
 						out.Header().Set(statusHeader, "duplicate")
 					}
@@ -304,6 +307,8 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 		return observed(t, twin, func(w *world, path, ann string, now int) {
 			of := "rewards"
 			switch {
+			case path == "/v1/track" && kind == "batch":
+				of = kind
 			case path == "/v1/track":
 				of = "track"
 			case strings.HasSuffix(path, "/events/ann"):
@@ -311,6 +316,8 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 			}
 			switch {
 			case !reports || now > 0 || of != kind:
+			case of == "batch":
+				w.ask(http.MethodPost, compat.SegmentPath, messages(purchase(ann)))
 			case of == "track":
 				w.ask(http.MethodPost, path, event("checkout", ann, "1"))
 			case of == "events":
@@ -323,6 +330,9 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 	kinds := []string{"track", "rewards", "events"}
 	if testing.Short() {
 		kinds = kinds[:1]
+	}
+	if testkit.Full() {
+		kinds = append(kinds, "batch")
 	}
 	for _, kind := range kinds {
 		if world(kind, true) == world(kind, false) {
