@@ -115,7 +115,8 @@ func playContextual(ctx context.Context, cfg ContextualConfig, cur release.Featu
 		}
 		if look {
 			if err := checkNorms(actions, d); err != nil {
-				return fmt.Errorf("sim: round %d of %d: %w", t, cfg.Horizon, err)
+				return fmt.Errorf("sim: round %d of %d: %w: normalise the contexts, or run unclipped and "+
+					"without a guarantee", t, cfg.Horizon, err)
 			}
 		}
 		c := p.Choose(actions)
@@ -158,9 +159,7 @@ func checkNorms(actions []float64, d int) error {
 			q += float64(x * x)
 		}
 		if !(q <= 1+2e-9) {
-			return fmt.Errorf("action %d has norm %v, must be at most 1: normalise the contexts, "+
-				"or run unclipped and without a guarantee",
-				i/d+1, math.Sqrt(q))
+			return fmt.Errorf("action %d has norm %v, must be at most 1", i/d+1, math.Sqrt(q))
 		}
 	}
 	return nil

@@ -53,6 +53,9 @@ func (v *Visits) check() error {
 			return fmt.Errorf("sim: context %d has %d means and %d features, must have %d an action", i,
 				len(m), len(v.Actions[i]), v.Dim)
 		}
+		if err := checkNorms(v.Actions[i], v.Dim); err != nil {
+			return fmt.Errorf("sim: context %d: %w", i, err)
+		}
 		if err := checkMeans(i, m); err != nil {
 			return err
 		}
@@ -108,6 +111,16 @@ type sampler interface{ Sample(actions []float64) int }
 // Whoever is asked once a release plays by one draw for as long.
 var _, _ sampler = (*linear.LinTS)(nil), (*linear.HistogramTS)(nil)
 
+// A known policy is asked for actions of sets that are known beforehand, and told of many decisions at once, as
+// linear.LinTS.
+type known interface {
+	SampleOf(s *linear.Sets, set, from int) int
+	PlayOf(s *linear.Sets, counts []int)
+	Free() int
+}
+
+var _ known = (*linear.LinTS)(nil)
+
 // A VisitsConfig is one run of a live contextual bandit: rewards come in their window, and each
 // segment is released, after those before it, when the last of its windows has passed.
 type VisitsConfig struct {
@@ -158,8 +171,17 @@ func RunVisits(ctx context.Context, cfg VisitsConfig, out *Result) error {
 	}
 	out.room(len(cfg.Checkpoints))
 	out.Plays, out.Releases = out.Plays[:0], 0
-	r := visit{VisitsConfig: cfg, cur: cur, chosen: make([]int, len(cfg.World.Means))}
+	r := visit{VisitsConfig: cfg, cur: cur, sets: linear.NewSets(cfg.World.Dim, cfg.World.Actions), exact: true,
+		chosen: make([]int, len(cfg.World.Means))}
+	for _, set := range cfg.World.Actions {
+		r.vectors = slices.AppendSeq(r.vectors, slices.Chunk(set, cfg.World.Dim))
+		for _, x := range set {
+			r.exact = r.exact && x/release.ExactStep == math.Trunc(x/release.ExactStep)
+		}
+	}
+	r.counts = make([]int, len(r.vectors))
 	r.draws, _ = cfg.Policy.(sampler)
+	r.known, _ = cfg.Policy.(known)
 	for i, m := range cfg.World.Means {
 		r.chosen[i] = -1
 		out.Plays = append(out.Plays, make([]int, max(0, len(m)-len(out.Plays)))...)
@@ -181,19 +203,26 @@ func (c *VisitsConfig) curator(ledger *privacy.Ledger) (release.FeatureCurator, 
 type visit struct {
 	VisitsConfig
 	cur     release.FeatureCurator
+	sets    *linear.Sets
+	vectors [][]float64 // of the sets, by number
+	exact   bool        // they are whole steps
 	chosen  []int       // by context: what the policy plays, −1 until it is asked
 	means   [][]float64 // by context: those of now
 	top     []float64   // by context: the best of them
+	turn    int         // the decision from which on they are others, −1: none
 	draws   sampler     // the policy, if it is one: it is asked each time
+	known   known       // the policy, if it is one
+	counts  []int       // by vector: decisions that it was not told of
+	free    int         // how many more there may be
 	listed  []float64   // scratch
 	waiting []decision
 	cuts    []segment // the oldest first
 }
 
-type decision struct {
-	vector []float64
-	reward float64
-}
+// A decision is twice the number of its vector, and 1 more with the reward 1: without it it is −1.
+type decision uint32
+
+func (d decision) reward() float64 { return float64(2*int(d&1) - 1) }
 
 // A segment has n decisions, the last of them number last.
 type segment struct{ n, last int }
@@ -212,7 +241,9 @@ func (r *visit) play(ctx context.Context, out *Result) error {
 			out.Releases++
 		}
 		w := r.World
-		r.move(t)
+		if t == r.turn {
+			r.move()
+		}
 		i := w.Of[int(r.Visitors.Float64()*float64(len(w.Of)))]
 		turn := r.Visitors.Float64()
 		a, means := r.chosen[i], r.means[i]
@@ -232,14 +263,12 @@ func (r *visit) play(ctx context.Context, out *Result) error {
 			return fmt.Errorf("sim: decision %d of %d: action %d of %d was chosen: %w", t, r.Horizon, a,
 				len(means), ErrStopped)
 		}
-		reward := -1.0
+		d := decision(2 * (r.sets.First(i) + a))
 		if 2*r.Rewards.Float64()-1 < means[a] {
-			reward = 1
+			d++
 		}
-		v := w.Actions[i][a*w.Dim:][:w.Dim]
-		r.waiting = append(r.waiting, decision{v, reward})
-		r.Policy.Play(v)
-		if open++; r.Policy.Due() >= 0 {
+		r.waiting = append(r.waiting, d)
+		if open++; r.due(i, a) {
 			r.Policy.Cut()
 			r.cuts, open = append(r.cuts, segment{open, t}), 0
 		}
@@ -254,19 +283,43 @@ func (r *visit) play(ctx context.Context, out *Result) error {
 			next++
 		}
 	}
+	r.tell()
 	return nil
 }
 
-// move has the means of decision t, from 0.
-func (r *visit) move(t int) {
+// due counts a decision for an action of a context, and says whether a segment ends with it.
+func (r *visit) due(i, a int) bool {
+	if r.known == nil {
+		d := r.World.Dim
+		r.Policy.Play(r.World.Actions[i][a*d:][:d])
+		return r.Policy.Due() >= 0
+	}
+	r.counts[r.sets.First(i)+a]++
+	if r.free--; r.free > 0 {
+		return false
+	}
+	r.tell()
+	r.free = r.known.Free()
+	return r.Policy.Due() >= 0
+}
+
+// tell has the policy count what it was not told of.
+func (r *visit) tell() {
+	if r.known != nil {
+		r.known.PlayOf(r.sets, r.counts)
+		clear(r.counts)
+	}
+}
+
+// move has the means from decision turn on.
+func (r *visit) move() {
 	w := r.World
-	switch turn := t / max(1, w.Every); {
-	case t == 0:
-		r.means = w.Means
-	case turn <= len(w.Later) && t%w.Every == 0:
-		r.means = w.Later[turn-1]
-	default:
-		return
+	now := r.turn / max(1, w.Every)
+	if r.means = w.Means; now > 0 {
+		r.means = w.Later[now-1]
+	}
+	if r.turn += w.Every; now == len(w.Later) {
+		r.turn = -1
 	}
 	r.top = r.top[:0]
 	for _, m := range r.means {
@@ -276,6 +329,9 @@ func (r *visit) move(t int) {
 
 // ask is what the policy plays in a context whose actions are listed from one of them on.
 func (r *visit) ask(i, from int) int {
+	if r.known != nil {
+		return r.known.SampleOf(r.sets, i, from)
+	}
 	set, n := r.World.Actions[i], len(r.World.Means[i])
 	cut := from * r.World.Dim
 	r.listed = append(append(r.listed[:0], set[cut:]...), set[:cut]...)
@@ -291,16 +347,14 @@ func (r *visit) ask(i, from int) int {
 // release lets the oldest segment out, after t decisions.
 func (r *visit) release(t int) error {
 	n := r.cuts[0].n
-	for _, d := range r.waiting[:n] {
-		if err := r.cur.Add(0, d.vector, d.reward); err != nil {
-			return err
-		}
+	if err := r.hand(r.waiting[:n]); err != nil {
+		return err
 	}
 	released, err := r.cur.Release(0)
 	if err != nil {
 		return err
 	}
-	r.waiting, r.cuts = r.waiting[n:], r.cuts[1:]
+	r.waiting, r.cuts = slices.Delete(r.waiting, 0, n), slices.Delete(r.cuts, 0, 1)
 	kind := r.Policy.Mechanism().Kind()
 	r.Policy.Learn(released)
 	if r.Policy.Mechanism().Kind() != kind {
@@ -315,4 +369,38 @@ func (r *visit) release(t int) error {
 		r.Released(t)
 	}
 	return nil
+}
+
+// hand gives the curator a segment's decisions. Sums of whole steps are the same in any order, and made of counts.
+func (r *visit) hand(all []decision) error {
+	steps, sums := r.cur.(release.StepFeatureCurator)
+	switch r.Policy.Mechanism().(type) {
+	case privacy.VectorGaussian, privacy.VectorLaplace, privacy.Histogram:
+	default:
+		sums = false // of products of features, which are no whole steps
+	}
+	if !sums || !r.exact {
+		for _, d := range all {
+			if err := r.cur.Add(0, r.vectors[d/2], d.reward()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	counts := make([]int64, 2*len(r.vectors))
+	for _, d := range all {
+		counts[d]++
+	}
+	total, one := make([]int64, steps.Width()), make([]int64, steps.Width())
+	for d, n := range counts {
+		if n == 0 {
+			continue
+		}
+		clear(one)
+		steps.Products(one, r.vectors[d/2], decision(d).reward())
+		for j, x := range one {
+			total[j] += n * x
+		}
+	}
+	return steps.AddSteps(0, len(all), total)
 }

@@ -126,6 +126,8 @@ type LinTS struct {
 	fresh     bool      // they are of the posterior
 	turn, age int
 	some      []component
+	z         []float64                           // scratch
+	normals   interface{ Normals(dst []float64) } // coins, where they fill a slice with what Normal returns
 }
 
 // A lintsSegment is what is known of a segment's vectors.
@@ -137,14 +139,9 @@ type lintsSegment struct {
 // A lintsLaw is the posterior if τ is one of those that it can be, and the share of that.
 type lintsLaw struct {
 	a     *factor   // A
+	w     []float64 // D^{-1/2}L⁻¹ of it, lower triangle, row by row
 	mean  []float64 // μ
 	share float64
-}
-
-// A component of a vector that is not 0.
-type component struct {
-	at int
-	x  float64
 }
 
 // LinTSOptions are the parameters of LinTS.
@@ -193,9 +190,10 @@ func NewLinTS(dim int, b privacy.Budget, o LinTSOptions, coins policy.Coins) (*L
 		steps: make([]int64, dim), at: make([]int, 0, dim), p: make([]float64, size), h: make([]float64, dim), stale: true,
 		mean: make([]float64, dim), c: newFactor(dim, 1), w: make([]float64, size), g: make([]float64, dim*dim),
 		y: make([]float64, dim), rest: make([]float64, dim), pool: make([]float64, Draws*dim), across: make([]float64, Draws*dim),
-		some: make([]component, dim)}
+		some: make([]component, dim), z: make([]float64, dim)}
+	p.normals, _ = coins.(interface{ Normals(dst []float64) })
 	for i := range p.laws {
-		p.laws[i] = lintsLaw{a: newFactor(dim, 1), mean: make([]float64, dim)}
+		p.laws[i] = lintsLaw{a: newFactor(dim, 1), w: make([]float64, size), mean: make([]float64, dim)}
 	}
 	return p, nil
 }
@@ -232,14 +230,19 @@ func (p *LinTS) Dim() int { return p.dim }
 // Due is 0 where the open segment has as many decisions as it is to have: a function of counts (and where vectors
 // are so many that integers have no room for their sums).
 func (p *LinTS) Due() int {
+	if p.rounds >= p.length() || p.trace >= maxSegment*gramSteps {
+		return 0
+	}
+	return -1
+}
+
+// length is how many decisions the open segment is to have.
+func (p *LinTS) length() int {
 	length := (p.before + 1) / 2
 	if p.o.Memory > 0 {
 		length = min(length, p.o.Memory/2)
 	}
-	if p.rounds >= min(max(p.o.First, length), maxSegment) || p.trace >= maxSegment*gramSteps {
-		return 0
-	}
-	return -1
+	return min(max(p.o.First, length), maxSegment)
 }
 
 // Play counts the vector of a decision, to a multiple of 2^-20.
@@ -265,6 +268,33 @@ func (p *LinTS) Play(a []float64) {
 		}
 	}
 	p.rounds++
+}
+
+// PlayOf is Play of as many decisions of each of the sets' vectors as counts has.
+func (p *LinTS) PlayOf(s *Sets, counts []int) {
+	for v, n := range counts {
+		if n == 0 {
+			continue
+		}
+		some := s.some[s.from[v]:s.from[v+1]]
+		for _, c := range some {
+			p.steps[c.at] = int64(math.RoundToEven(c.x * vectorSteps))
+		}
+		for k, c := range some {
+			x, row := p.steps[c.at]*int64(n), p.gram[c.at*(c.at+1)/2:][:c.at+1]
+			p.trace += x * p.steps[c.at]
+			for _, c := range some[:k+1] {
+				row[c.at] += x * p.steps[c.at]
+			}
+		}
+		p.rounds += n
+	}
+}
+
+// Free is after how many decisions more Due is to be asked: until then it is −1.
+func (p *LinTS) Free() int {
+	left := (maxSegment*gramSteps - p.trace) / (2 * gramSteps) // no vector adds as much as 2
+	return max(1, min(p.length()-p.rounds, int(left)))
 }
 
 // Cut ends the segment of the decisions since the last cut. The result is their Σ aaᵀ, as OFUL's.
@@ -447,6 +477,7 @@ func (p *LinTS) posterior(to *lintsLaw, precision float64) {
 		at += i + 1
 	}
 	f.refactor()
+	f.root(to.w)
 	f.solve(to.mean, p.h)
 	to.share -= f.logDet() / 2
 	for i, x := range p.h {
@@ -454,24 +485,25 @@ func (p *LinTS) posterior(to *lintsLaw, precision float64) {
 	}
 }
 
-// draw draws a vector θ̃ anew: of a law that is drawn by its share, with A = LDLᵀ, μ + α_n·L⁻ᵀD^{-1/2}z.
+// draw draws a vector θ̃ anew: of a law that is drawn by its share, with A = LDLᵀ, μ + α_n·L⁻ᵀD^{-1/2}z. It
+// is a product, not a substitution, whose every step would wait for the one before.
 func (p *LinTS) draw(which int) {
 	law, at := 0, p.coins.Float64()
 	for ; law < len(p.laws)-1 && at >= p.laws[law].share; law++ {
 		at -= p.laws[law].share
 	}
-	d := p.dim
-	x := p.pool[which*d:][:d]
-	l := p.laws[law].a.l
-	for j, at := d-1, len(l)-1; j >= 0; j-- {
-		y := p.coins.Normal() / math.Sqrt(l[at])
-		below := l[at+1:][:d-1-j]
-		for i, z := range x[j+1:][:len(below)] {
-			y -= float64(below[i] * z)
+	d, z := p.dim, p.z // the last component's comes first
+	if p.normals != nil {
+		p.normals.Normals(z)
+	} else {
+		for i := range z {
+			z[i] = p.coins.Normal()
 		}
-		x[j] = y
-		at -= d - j + 1
 	}
+	slices.Reverse(z)
+	x := p.pool[which*d:][:d]
+	clear(x)
+	transposed(x, p.laws[law].w, z)
 	alpha := p.alpha()
 	for j, m := range p.laws[law].mean {
 		x[j] = m + float64(alpha*x[j])
@@ -502,9 +534,17 @@ func (p *LinTS) Sample(actions []float64) int {
 }
 
 func (p *LinTS) sample(actions []float64) (best int, top float64) {
+	return highest(p.vector(), actions)
+}
+
+// SampleOf is Sample of the actions of a set, listed from one of them on.
+func (p *LinTS) SampleOf(s *Sets, set, from int) int { return s.highest(p.vector(), set, from) }
+
+// vector is what a round plays by.
+func (p *LinTS) vector() []float64 {
 	p.look()
 	at := min(int(p.coins.Float64()*Draws), Draws-1) * p.dim
-	return highest(p.pool[at:][:p.dim], actions)
+	return p.pool[at:][:p.dim]
 }
 
 // Choose plays what Sample says, and counts it. The caller sees to that there are finite numbers, K·d of them; of

@@ -435,33 +435,113 @@ func BenchmarkLinTS(b *testing.B) {
 	}
 }
 
-// BenchmarkLinTSRun is 10⁵ decisions of one policy with all its releases, of decision sets of 4 actions in 20 dimensions
-// that are there already: what a decision costs on average, without contexts, rewards and noise.
-func BenchmarkLinTSRun(b *testing.B) {
-	const dim, actions, horizon = 20, 4, 100_000
-	sets := make([]float64, 64*actions*dim)
-	for i, rng := 0, rand.New(rand.NewPCG(1, 2)); i < len(sets); i += dim {
-		sets[i] = 0.5
-		for range 3 {
-			sets[i+1+rng.IntN(dim-1)] = 0.5
+// Whoever knows all decision sets, and tells of many decisions at once, has the same choices, segments and sums, bit by
+// bit: in dense and in sparse sets, of which two actions are the same.
+func TestLinTSOfSets(t *testing.T) {
+	const d, k, contexts = 9, 4, 5
+	rng := rand.New(rand.NewPCG(3, 4))
+	sets := make([][]float64, contexts)
+	for i := range sets {
+		sets[i] = make([]float64, k*d)
+		for j := range sets[i] {
+			if j%d == 0 {
+				sets[i][j] = 0.5
+			} else if i == 0 || rng.IntN(3) == 0 {
+				sets[i][j] = float64(rng.IntN(1<<20)-1<<19) / (1 << 21)
+			}
+		}
+		copy(sets[i][d:2*d], sets[i][:d])
+	}
+	known := linear.NewSets(d, sets)
+	if n := known.Len(); n != contexts*k {
+		t.Fatalf("there are %d vectors", n)
+	}
+	for _, o := range []linear.LinTSOptions{
+		{Alpha: 0.5, First: 200, Intercept: true}, {Alpha: 0.5, First: 1}, {Alpha: 0.5, First: 30, Memory: 300, Norm: 2},
+	} {
+		p, q := linTS(t, d, privacy.ZCDP{Rho: 1}, o), linTS(t, d, privacy.ZCDP{Rho: 1}, o)
+		counts, free, since, grams, equal := make([]int, known.Len()), 0, 0, 0, 0
+		for n := range 5000 {
+			i, from := rng.IntN(contexts), rng.IntN(k)
+			set := sets[i]
+			a := (p.Sample(slices.Concat(set[from*d:], set[:from*d])) + from) % k
+			if b := q.SampleOf(known, i, from); b != a {
+				t.Fatalf("%+v: decision %d is for %d, and of sets for %d", o, n, a, b)
+			}
+			if a == 1 {
+				equal++
+			}
+			p.Play(set[a*d:][:d])
+			since++
+			counts[known.First(i)+a]++
+			if free--; free <= 0 {
+				q.PlayOf(known, counts)
+				clear(counts)
+				free = q.Free()
+			} else if p.Due() >= 0 {
+				t.Fatalf("%+v: a segment ends with decision %d, and %d more were free", o, n, free)
+			}
+			if p.Due() < 0 {
+				continue
+			}
+			if q.Due() < 0 || !slices.Equal(p.Cut(), q.Cut()) {
+				t.Fatalf("%+v: segments that end with decision %d are not the same", o, n)
+			}
+			grams++
+			value := make([]float64, d)
+			for j := range value {
+				value[j] = rng.NormFloat64()
+			}
+			learnTS(t, p, since, value)
+			learnTS(t, q, since, value)
+			since = 0
+		}
+		if grams < 8 || equal == 0 {
+			t.Errorf("%+v: %d segments, and %d decisions for an action like another", o, grams, equal)
 		}
 	}
+}
+
+// BenchmarkLinTSRun is 10⁵ decisions of one policy with all its releases, of 64 sets of 4 actions in 20 dimensions that are
+// there already, as a simulation has them: what a decision costs on average, without contexts, rewards and noise.
+func BenchmarkLinTSRun(b *testing.B) {
+	const dim, actions, horizon = 20, 4, 100_000
+	sets := make([][]float64, 64)
+	for i, rng := 0, rand.New(rand.NewPCG(1, 2)); i < len(sets); i++ {
+		sets[i] = make([]float64, actions*dim)
+		for a := range actions {
+			row := sets[i][a*dim:][:dim]
+			row[0] = 0.5
+			for range 3 {
+				row[1+rng.IntN(dim-1)] = 0.5
+			}
+		}
+	}
+	known := linear.NewSets(dim, sets)
+	counts := make([]int, known.Len())
 	b.ReportAllocs()
 	for b.Loop() {
 		p := linTS(b, dim, privacy.ZCDP{Rho: 1}, linear.LinTSOptions{Alpha: 0.5, First: 200, Intercept: true})
-		sum, since := make([]float64, dim), 0
+		sum, since, free := make([]float64, dim), 0, 0
 		for t := range horizon {
-			if p.Due() >= 0 {
+			counts[known.First(t%64)+p.SampleOf(known, t%64, 0)]++
+			since++
+			if free--; free > 0 {
+				continue
+			}
+			p.PlayOf(known, counts)
+			for v, n := range counts {
+				row := sets[v/actions][v%actions*dim:][:dim]
+				for j, x := range row { // the reward is what component 1 says
+					sum[j] += float64(n) * x * row[1]
+				}
+			}
+			clear(counts)
+			if free = p.Free(); p.Due() >= 0 {
 				learnTS(b, p, since, sum)
 				clear(sum)
 				since = 0
 			}
-			set := sets[t%64*actions*dim:][:actions*dim]
-			row := set[p.Choose(set).Action*dim:][:dim]
-			for j, x := range row { // the reward is what component 1 says
-				sum[j] += x * row[1]
-			}
-			since++
 		}
 	}
 	b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/horizon, "ns/decision")
