@@ -139,7 +139,7 @@ type lintsSegment struct {
 // A lintsLaw is the posterior if τ is one of those that it can be, and the share of that.
 type lintsLaw struct {
 	a     *factor   // A
-	w     []float64 // D^{-1/2}L⁻¹ of it, lower triangle, row by row
+	w     lanes     // D^{-1/2}L⁻¹ of it
 	mean  []float64 // μ
 	share float64
 }
@@ -193,7 +193,7 @@ func NewLinTS(dim int, b privacy.Budget, o LinTSOptions, coins policy.Coins) (*L
 		some: make([]component, dim), z: make([]float64, dim)}
 	p.normals, _ = coins.(interface{ Normals(dst []float64) })
 	for i := range p.laws {
-		p.laws[i] = lintsLaw{a: newFactor(dim, 1), w: make([]float64, size), mean: make([]float64, dim)}
+		p.laws[i] = lintsLaw{a: newFactor(dim, 1), w: newLanes(dim), mean: make([]float64, dim)}
 	}
 	return p, nil
 }
@@ -477,7 +477,8 @@ func (p *LinTS) posterior(to *lintsLaw, precision float64) {
 		at += i + 1
 	}
 	f.refactor()
-	f.root(to.w)
+	f.root(p.w)
+	to.w.set(p.w, p.dim)
 	f.solve(to.mean, p.h)
 	to.share -= f.logDet() / 2
 	for i, x := range p.h {
@@ -502,8 +503,7 @@ func (p *LinTS) draw(which int) {
 	}
 	slices.Reverse(z)
 	x := p.pool[which*d:][:d]
-	clear(x)
-	transposed(x, p.laws[law].w, z)
+	p.laws[law].w.product(x, z)
 	alpha := p.alpha()
 	for j, m := range p.laws[law].mean {
 		x[j] = m + float64(alpha*x[j])

@@ -282,30 +282,6 @@ func squaredRoot(w, x []float64) float64 {
 	return q
 }
 
-// transposed adds Wᵀz to x, for the lower triangle of W, row by row.
-func transposed(x, w, z []float64) {
-	i := 0
-	for ; i+4 <= len(x); i += 4 { // four rows at a time, in their order: a quarter of the stores
-		n := i + 1
-		r0, r1, r2, r3 := w[:n], w[n:][:n+1], w[2*n+1:][:n+2], w[3*n+3:][:n+3]
-		w = w[4*n+6:]
-		z0, z1, z2, z3 := z[i], z[i+1], z[i+2], z[i+3]
-		head, a, b, c := x[:n], r1[:n], r2[:n], r3[:n]
-		for j, y := range head {
-			head[j] = y + float64(r0[j]*z0) + float64(a[j]*z1) + float64(b[j]*z2) + float64(c[j]*z3)
-		}
-		x[i+1] = x[i+1] + float64(r1[i+1]*z1) + float64(r2[i+1]*z2) + float64(r3[i+1]*z3)
-		x[i+2] = x[i+2] + float64(r2[i+2]*z2) + float64(r3[i+2]*z3)
-		x[i+3] += float64(r3[i+3] * z3)
-	}
-	for ; i < len(x); i++ {
-		for j, y := range w[:i+1] {
-			x[j] += float64(y * z[i])
-		}
-		w = w[i+1:]
-	}
-}
-
 // quadratic is xᵀVx for the lower triangle of a symmetric V, row by row.
 func quadratic(v, x []float64) float64 {
 	var q float64

@@ -65,15 +65,15 @@ type HistogramTS struct {
 
 	t, cut, end int // rounds played, of segments that were cut, and when the open one ends
 
-	seen     [][]float64 // by segment: a and b of each row
-	n        int         // rounds in them
-	now      *factor     // Σ⁻¹
-	p, h     []float64   // P_c and h_c
-	mu, u, z []float64
-	w        []float64 // WᵀW = Σ
-	stale    bool      // there is another posterior than that of the draws
-	scores   []float64 // of the rows in each draw
-	picks    []int     // scratch: rows of the actions
+	seen   [][]float64 // by segment: a and b of each row
+	n      int         // rounds in them
+	now    *factor     // Σ⁻¹
+	p, h   []float64   // P_c and h_c
+	mu, u  []float64
+	w      []float64 // WᵀW = Σ
+	stale  bool      // there is another posterior than that of the draws
+	scores []float64 // of the rows in each draw
+	picks  []int     // scratch: rows of the actions
 }
 
 // HistogramOptions are the parameters of HistogramTS.
@@ -116,7 +116,7 @@ func NewHistogramTS(dim int, flat []float64, b privacy.Budget, coins policy.Coin
 	n := table.Len()
 	p := &HistogramTS{o: o, coins: coins, rows: table, mechanism: m, dim: dim, end: o.First, start: make([]int, 1, n+1),
 		now: newFactor(dim, 1), p: make([]float64, n), h: make([]float64, n), mu: make([]float64, dim),
-		u: make([]float64, dim), z: make([]float64, dim), scores: make([]float64, n*o.Draws)}
+		u: make([]float64, dim), scores: make([]float64, n*o.Draws)}
 	p.w = make([]float64, len(p.now.v))
 	for _, x := range flat {
 		p.scale = max(p.scale, math.Abs(x))
@@ -320,10 +320,14 @@ func (p *HistogramTS) draw() {
 	scores, n := p.scores, p.rows.Len()
 	for range p.o.Draws {
 		copy(p.u, p.mu)
-		for i := range p.z { // μ + α·Wᵀz
-			p.z[i] = float64(p.o.Alpha * p.coins.Normal())
+		w := p.w
+		for i := range p.dim { // μ + α·Wᵀz
+			z := float64(p.o.Alpha * p.coins.Normal())
+			for j, y := range w[:i+1] {
+				p.u[j] += float64(z * y)
+			}
+			w = w[i+1:]
 		}
-		transposed(p.u, p.w, p.z)
 		for c := range n {
 			scores[c] = p.score(p.u, c)
 		}

@@ -41,22 +41,30 @@ func (s *Sets) Len() int { return len(s.from) - 1 }
 func (s *Sets) First(set int) int { return s.first[set] }
 
 // highest is the action that has the highest product with theta: of equals the first, the set being listed
-// from one of its actions on.
+// from one of its actions on. Products are compared as integers in the same order, which takes no branch: nothing
+// would foresee it.
 func (s *Sets) highest(theta []float64, set, from int) (best int) {
 	begin, end := s.first[set], s.first[set+1]
-	top, v := math.Inf(-1), begin+from
-	best = from
-	for range end - begin {
+	best, top := from, ordered(math.Inf(-1))
+	at := s.from[begin : end+1]
+	for a, some := range at[:len(at)-1] {
 		var score float64
-		for _, c := range s.some[s.from[v]:s.from[v+1]] {
+		for _, c := range s.some[some:at[a+1]] {
 			score += float64(theta[c.at] * c.x)
 		}
-		if score > top {
-			best, top = v-begin, score
+		key := ordered(score)
+		if key == top && best < from && from <= a { // which is listed before best
+			best = a
 		}
-		if v++; v == end {
-			v = begin
+		if key > top {
+			best, top = a, key
 		}
 	}
 	return best
+}
+
+// ordered is an integer for a number, in the same order. Only −0 is less than 0: a sum that begins with 0 is never that.
+func ordered(x float64) int64 {
+	b := int64(math.Float64bits(x))
+	return b ^ int64(uint64(b>>63)>>1)
 }
