@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/sotto-dp/sotto/noise"
 	liveplay "github.com/sotto-dp/sotto/play"
 	"github.com/sotto-dp/sotto/policy/linear"
@@ -250,8 +253,12 @@ func TestRunVisitsErrors(t *testing.T) {
 		"checkpoint":      func(c *sim.VisitsConfig) { c.Checkpoints = []int{11} },
 		"the mean 2":      func(c *sim.VisitsConfig) { c.World.Means[0][1] = 2 },
 		"are of context":  func(c *sim.VisitsConfig) { c.World.Of = []int{2} },
-		"nobody":          func(c *sim.VisitsConfig) { c.World.Of = nil },
-		"3 means":         func(c *sim.VisitsConfig) { c.World.Means[1] = make([]float64, 3) },
+		"context 1: action 2 has norm 1.5, must be at most 1": func(c *sim.VisitsConfig) {
+			c.World.Actions = [][]float64{make([]float64, 2*c.World.Dim), make([]float64, 2*c.World.Dim)}
+			c.World.Actions[1][2*c.World.Dim-1] = 1.5
+		},
+		"nobody":  func(c *sim.VisitsConfig) { c.World.Of = nil },
+		"3 means": func(c *sim.VisitsConfig) { c.World.Means[1] = make([]float64, 3) },
 	} {
 		own := *w
 		own.Means = [][]float64{slices.Clone(w.Means[0]), slices.Clone(w.Means[1])}
@@ -267,5 +274,46 @@ func TestRunVisitsErrors(t *testing.T) {
 	if err := sim.RunVisits(ctx, visits(t, w, privacy.None{}, o, 10, 1, 0, 0),
 		new(sim.Result)); err != ctx.Err() {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// shown is a policy that is shown each set, and told of each decision.
+type shown struct {
+	sim.LatePolicy
+	sampler
+}
+
+type sampler interface{ Sample(actions []float64) int }
+
+// A policy that knows all sets, and is told of many decisions at once, plays the same run: of vectors that are whole
+// steps, and of others.
+func TestRunVisitsOfSets(t *testing.T) {
+	const horizon = 5000
+	for run, scale := range []float64{1, 0.9} {
+		w := grid(3, 4, -0.2, 0.4)
+		for _, set := range w.Actions {
+			for j := range set {
+				set[j] *= scale
+			}
+		}
+		var results [2]sim.Result
+		for i := range results {
+			coins := noise.NewFast(5, 6)
+			p, err := linear.NewLinTS(w.Dim, privacy.ZCDP{Rho: 1}, linear.LinTSOptions{Alpha: 0.6, First: 100,
+				Intercept: true, Memory: 1500}, &coins)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := visits(t, w, privacy.None{}, linear.OFULOptions{Lambda: 1, C: 1, Risk: 0.01}, horizon, 50, 0.05, run)
+			if cfg.Policy = p; i == 1 {
+				cfg.Policy = shown{p, p}
+			}
+			if err := sim.RunVisits(context.Background(), cfg, &results[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := cmp.Diff(results[1], results[0], cmpopts.IgnoreFields(sim.Result{}, "Loss")); d != "" || results[0].Releases < 8 {
+			t.Errorf("scale %v: %d releases; -shown +known\n%s", scale, results[0].Releases, d)
+		}
 	}
 }
