@@ -127,8 +127,10 @@ func (p *OFUL) Play(a []float64) {
 	}
 	row := l.gram
 	for i, x := range l.steps {
-		for j, y := range l.steps[:i+1] {
-			row[j] += x * y
+		if x != 0 { // most are 0, where contexts are words
+			for j, y := range l.steps[:i+1] {
+				row[j] += x * y
+			}
 		}
 		row = row[i+1:]
 	}

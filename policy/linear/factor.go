@@ -46,8 +46,10 @@ func newFactor(n int, lambda float64) *factor {
 func (f *factor) add(a []float64) float64 {
 	v := f.v
 	for i, y := range a {
-		for j, z := range a[:i+1] {
-			v[j] += float64(y * z)
+		if y != 0 {
+			for j, z := range a[:i+1] {
+				v[j] += float64(y * z)
+			}
 		}
 		v = v[i+1:]
 	}
