@@ -139,7 +139,7 @@ const MaxBatch = 1000
 const (
 	maxAnswer = 1 << 20
 	maxToken  = 256  // characters; one of the service has 58. Of an id, too
-	maxEvent  = 4096 // bytes
+	maxEvent  = 4096 // bytes; of a unit's name, too
 )
 
 // A Client asks one service. Its methods may be called by many goroutines.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -36,8 +37,9 @@ type QueueConfig struct {
 
 // A Queue sends rewards and events in the background. It sends what waits as soon as the last batch was
 // answered, so that batches grow with the traffic. What the service cannot take now is sent again,
-// and nothing else is: what was refused is counted in the log. What waits is in memory alone, and
-// lost if the process ends without Close: the service counts the default for it.
+// and nothing else is: what was refused is counted in the log. Of events that are refused together, for the
+// form of one or as too many, each half is sent by itself. What waits is in memory alone, and lost if the
+// process ends without Close: the service counts the default for it.
 type Queue struct {
 	client *Client
 	cfg    QueueConfig
@@ -127,7 +129,7 @@ func (q *Queue) Track(v Event) error {
 	if v.ID == "" {
 		v.ID = crand.Text()
 	}
-	if _, err := v.json(); err != nil {
+	if err := v.Check(); err != nil {
 		return err
 	}
 	return q.add("", Report{event: &v})
@@ -204,13 +206,12 @@ func (q *Queue) run(ctx context.Context) {
 			}
 			continue
 		}
-		again := q.send(ctx, experiment, batch)
+		done, again := q.send(ctx, experiment, batch)
 		q.mu.Lock()
 		if again != nil {
-			q.put(experiment, batch) // behind the others, whose experiments may be better off
-		} else {
-			q.held -= len(batch)
+			q.put(experiment, batch[done:]) // behind the others, whose experiments may be better off
 		}
+		q.held -= done
 		closed := q.closed
 		q.mu.Unlock()
 		if again == nil {
@@ -222,8 +223,9 @@ func (q *Queue) run(ctx context.Context) {
 	}
 }
 
-// send sends a batch; an error says that it is to be sent again.
-func (q *Queue) send(ctx context.Context, experiment string, batch []Report) error {
+// send sends a batch, and says how many of it, from the first on, were answered; an error says that the others
+// are to be sent again.
+func (q *Queue) send(ctx context.Context, experiment string, batch []Report) (done int, again error) {
 	var results []Result
 	var err error
 	if experiment == "" {
@@ -236,12 +238,18 @@ func (q *Queue) send(ctx context.Context, experiment string, batch []Report) err
 		results, err = q.client.Rewards(ctx, experiment, batch)
 	}
 	if errors.Is(err, ErrUnavailable) || ctx.Err() != nil && err != nil {
-		return err
+		return 0, err
+	}
+	if half := len(batch) / 2; half > 0 && experiment == "" && isForAll(err) {
+		if done, again = q.send(ctx, experiment, batch[:half]); again != nil {
+			return done, again
+		}
+		done, again = q.send(ctx, experiment, batch[half:])
+		return half + done, again
 	}
 	if err != nil {
-		q.cfg.Log.Error("rewards were refused, and are lost", "experiment", experiment, "rewards",
-			len(batch), "error", err)
-		return nil
+		q.lost(experiment, len(batch), err)
+		return len(batch), nil
 	}
 	var first error
 	bad := 0
@@ -252,10 +260,25 @@ func (q *Queue) send(ctx context.Context, experiment string, batch []Report) err
 		}
 	}
 	if bad > 0 {
-		q.cfg.Log.Error("rewards were refused, and are lost", "experiment", experiment, "rewards", bad,
-			"error", first)
+		q.lost(experiment, bad, first)
 	}
-	return nil
+	return len(batch), nil
+}
+
+// isForAll says that a request was refused for what one of its events may be, or for how many they are.
+func isForAll(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) &&
+		(refused.Status == http.StatusBadRequest || refused.Status == http.StatusRequestEntityTooLarge)
+}
+
+// lost logs how many were refused.
+func (q *Queue) lost(experiment string, n int, err error) {
+	if experiment == "" {
+		q.cfg.Log.Error("events were refused, and are lost", "events", n, "error", err)
+		return
+	}
+	q.cfg.Log.Error("rewards were refused, and are lost", "experiment", experiment, "rewards", n, "error", err)
 }
 
 // backOff is the pause after so many failures before this one.

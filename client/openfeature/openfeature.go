@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"time"
 
@@ -111,7 +112,8 @@ func (p *Provider) ShutdownWithContext(ctx context.Context) error { return p.que
 // Track reports the value of an event as the reward of the last decision of the event's
 // experiments for the context's targeting key, of those that this provider evaluated; or of the
 // decision that is the attribute Decision. An event without one is nobody's, and is left out: who
-// saw no arm has nothing to report. By Config.ByName it reports the event itself, with its attributes.
+// saw no arm has nothing to report. By Config.ByName it reports the event itself, with its attributes, and with
+// its value unless the details are the zero TrackingEventDetails: these alone have none, and the service takes 1.
 func (p *Provider) Track(_ context.Context, event string, evalCtx of.EvaluationContext,
 	details of.TrackingEventDetails) {
 	if p.cfg.ByName {
@@ -125,7 +127,9 @@ func (p *Provider) Track(_ context.Context, event string, evalCtx of.EvaluationC
 				v.Fields[name] = x
 			}
 		}
-		v.Fields["value"] = details.Value()
+		if !reflect.ValueOf(details).IsZero() {
+			v.Fields["value"] = details.Value()
+		}
 		if err := p.queue.Track(v); err != nil {
 			p.cfg.Queue.Log.Error("an event was not tracked", "error", err)
 		}

@@ -361,11 +361,17 @@ func TestTrackByName(t *testing.T) {
 	c.Track(t.Context(), "checkout", unit("ann"), of.NewTrackingEventDetails(7).Add("id", "order 1").Add("items", 2).
 		Add("name", "x").Add("cart", map[string]any{"a": 1}))
 	c.Track(t.Context(), "checkout", of.NewTargetlessEvaluationContext(nil), of.NewTrackingEventDetails(7))
+	c.Track(t.Context(), "checkout", unit("bob"), of.NewTrackingEventDetails(0))
+	c.Track(t.Context(), "checkout", unit("eve"), of.TrackingEventDetails{})
 	if err := s.provider.ShutdownWithContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"events":[{"id":"order 1","items":2,"name":"checkout","targetingKey":"ann","value":7}]}`; len(got) != 1 || got[0] != want {
-		t.Errorf("%v, must be %s", got, want)
+	all := strings.Join(got, "")
+	for _, want := range []string{`{"id":"order 1","items":2,"name":"checkout","targetingKey":"ann","value":7}`,
+		`"targetingKey":"bob","value":0}`, `"targetingKey":"eve"}`} { // eve's has none
+		if strings.Count(all, want) != 1 || strings.Count(all, "targetingKey") != 3 {
+			t.Errorf("%v, must have %s", got, want)
+		}
 	}
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "unit is missing") {
 		t.Error(text)
