@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -80,26 +82,22 @@ func (c *trackCommand) Run(ctx context.Context, s streams) error {
 	}
 	defer in.Close()
 	var batch []client.Event
-	sent, first := 0, 0
+	var lines []int // of each
+	sent := 0
 	send := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		err := persist(ctx, c.Wait, func() error { return to.Track(ctx, batch...) })
+		taken, err := c.send(ctx, to, batch)
 		if err != nil {
-			return asked(fmt.Errorf("nothing from line %d on was taken, run it again: %w", first, err))
+			err = asked(fmt.Errorf("nothing from line %d on was taken, run it again: %w", lines[taken], err))
 		}
-		sent, batch = sent+len(batch), batch[:0]
-		return nil
+		sent, batch, lines = sent+taken, batch[:0], lines[:0] // what failed is not sent again
+		return err
 	}
 	err = c.rows(in, func(r trackRow) error {
 		v, err := c.event(r)
 		if err != nil {
 			return usagef("line %d: %w: nothing from it on is sent", r.line, err)
 		}
-		if len(batch) == 0 {
-			first = r.line
-		}
+		lines = append(lines, r.line)
 		if batch = append(batch, v); len(batch) == trackBatch {
 			return send()
 		}
@@ -117,6 +115,26 @@ func (c *trackCommand) Run(ctx context.Context, s streams) error {
 
 // trackBatch is how many events are one request, which has 1 MiB at most.
 const trackBatch = 200
+
+// send sends events, in halves if they are too large for one request, and says how many were taken, from the first on.
+func (c *trackCommand) send(ctx context.Context, to *client.Client, batch []client.Event) (taken int, err error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	err = persist(ctx, c.Wait, func() error { return to.Track(ctx, batch...) })
+	var refused *client.Error
+	if half := len(batch) / 2; half > 0 && errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
+		if taken, err = c.send(ctx, to, batch[:half]); err != nil {
+			return taken, err
+		}
+		taken, err = c.send(ctx, to, batch[half:])
+		return half + taken, err
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(batch), nil
+}
 
 // rows calls each for the rows of a table of any kind.
 func (c *trackCommand) rows(in io.Reader, each func(trackRow) error) error {
@@ -160,21 +178,25 @@ func (c *trackCommand) cells(t *logged.Table, each func(trackRow) error) error {
 		}
 		r, all := trackRow{line: t.Line(), fields: map[string]any{}}, sha256.New()
 		for i, name := range columns {
-			if t.Missing(i) {
+			text, to := t.Cell(i), c.place(&r, name)
+			value := to == nil && name == valueField
+			if t.Missing(i) && !(value && strings.EqualFold(strings.TrimSpace(text), "nan")) {
 				fmt.Fprint(all, "-\n")
 				continue
 			}
-			text, named := t.Name(i)
 			fmt.Fprintf(all, "%q\n", text)
-			if to := c.place(&r, name); to != nil {
-				if named != nil {
-					return usagef("%w: nothing from it on is sent", named)
+			if to != nil {
+				if strings.TrimSpace(text) != text || strings.ContainsFunc(text, unicode.IsControl) {
+					return usagef("%w: nothing from it on is sent",
+						t.Errorf(i, "must have no spaces around it and no control characters"))
 				}
 				*to = strings.Clone(text)
 				continue
 			}
 			if x, err := t.Number(i); err == nil {
 				r.fields[name] = x
+			} else if value {
+				return usagef("%w: nothing from it on is sent", err)
 			}
 		}
 		all.Sum(r.content[:0])
@@ -198,6 +220,9 @@ func (c *trackCommand) place(r *trackRow, column string) *string {
 	}
 	return nil
 }
+
+// valueField is the column that is an event's value: without one it is 1, which nothing else may become.
+const valueField = "value"
 
 // maxTrackLine is the longest line of JSON.
 const maxTrackLine = 64 << 10
@@ -242,6 +267,9 @@ func (c *trackCommand) lines(in io.Reader, each func(trackRow) error) error {
 					r.fields[name] = x
 				}
 			}
+			if _, read := r.fields[name]; name == valueField && to == nil && x != nil && !read {
+				return usagef("line %d, column %s is no finite number, must be one: nothing from it on is sent", n, name)
+			}
 		}
 		if err := each(r); err != nil {
 			return err
@@ -271,9 +299,11 @@ func (c *trackCommand) event(r trackRow) (v client.Event, err error) {
 		v.ID = "row " + base64.RawURLEncoding.EncodeToString(r.content[:16])
 	}
 	if r.time != "" {
-		v.At, err = trackTime(r.time)
+		if v.At, err = trackTime(r.time); err != nil {
+			return v, err
+		}
 	}
-	return v, err
+	return v, v.Check()
 }
 
 // trackTime reads a time.

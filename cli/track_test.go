@@ -118,6 +118,17 @@ func TestTrackCommandRefuses(t *testing.T) {
 		{"targetingKey,name,timestamp\nann,signup,6543x\n", "line 2: its time must be one such as"},
 		{"targetingKey,name\nann,signup,6543\n", "line 2: the row has 3 fields"},
 		{`{"targetingKey": "ann", "name": "signup"}` + "\n" + `{"targetingKey": 6543x}`, "line 2 is no JSON object"},
+		{"targetingKey,name,value\nann,signup,6543x\n", "line 2, column value: must be a finite decimal number"},
+		{"targetingKey,name,value\nann,signup,\"65,43\"\n", "line 2, column value: must be a finite decimal number"},
+		{"targetingKey,name,value\nann,signup,NaN\n", "line 2, column value: must be"},
+		{"targetingKey,name,value\nann,signup,-Inf\n", "line 2, column value: must be"},
+		{"targetingKey,name,value\nann,signup,1e6543\n", "line 2, column value: must be"},
+		{`{"targetingKey": "ann", "name": "signup", "value": "65.43"}`, "line 1, column value is no finite number"},
+		{`{"targetingKey": "ann", "name": "signup", "value": 1e6543}`, "line 1, column value is no finite number"},
+		{`{"targetingKey": "ann", "name": "signup", "value": [6543]}`, "line 1, column value is no finite number"},
+		{"targetingKey,name\n" + strings.Repeat("6543", 1025) + ",signup\n", "line 2: the request is wrong: unit has 4100 bytes"},
+		{"targetingKey,name\n6543\xff,signup\n", "line 2: the request is wrong: unit must be Unicode"},
+		{"targetingKey,name\n6543 ,signup\n", "line 2, column targetingKey: must have no spaces around it"},
 		{`{"targetingKey": "` + strings.Repeat("6543", maxTrackLine/4) + `"}`, "line 1: is too long"},
 	} {
 		_, errs := tryCommand(t, exitUsage, c.table, "track", "-")
@@ -132,5 +143,62 @@ func TestTrackCommandRefuses(t *testing.T) {
 		if _, errs := tryCommand(t, exitUsage, "", append([]string{"track", "-"}, flags...)...); !strings.Contains(errs, want) {
 			t.Error(errs)
 		}
+	}
+}
+
+// What holds nothing leaves an event's value out, units may be as long as the service takes them, and rows that differ
+// in a long text alone are two.
+func TestTrackCommandCells(t *testing.T) {
+	long := strings.Repeat("x", 4096)
+	for table, want := range map[string]int{
+		"targetingKey,name,value,note\n" + long + ",signup,,a\n" + long + ",signup,null,b" + long + "\n" +
+			long + ",signup, ,c" + long + "\n": 3,
+		`{"targetingKey": "` + long + `", "name": "signup", "value": null}`: 1,
+	} {
+		got := trackServer(t)
+		tryCommand(t, exitOK, table, "track", "-")
+		ids := map[string]bool{}
+		for _, v := range *got {
+			ids[v] = true
+		}
+		if len(ids) != want || strings.Contains(strings.Join(*got, ""), "value") || !strings.Contains((*got)[0], long) {
+			t.Errorf("%d events came, must be %d", len(ids), want)
+		}
+	}
+}
+
+// A batch that failed is told once and not sent again; one that is too large is sent in halves, and what is left is
+// told by its line.
+func TestTrackCommandFails(t *testing.T) {
+	var requests, taken int
+	status := http.StatusServiceUnavailable
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Events []json.RawMessage }
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		switch requests++; {
+		case status == http.StatusRequestEntityTooLarge && len(in.Events) <= 64 && taken < 300:
+			taken += len(in.Events)
+			w.WriteHeader(http.StatusAccepted)
+			fmt.Fprint(w, "{}")
+		case status == http.StatusRequestEntityTooLarge && len(in.Events) <= 64:
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			w.WriteHeader(status)
+		}
+	}))
+	defer s.Close()
+	t.Setenv("SOTTO_SERVER", s.URL)
+	t.Setenv("SOTTO_KEY", "sotto_key")
+	table := "targetingKey\n" + strings.Repeat("ann\n", 450)
+	_, errs := tryCommand(t, exitFailed, table, "track", "-", "--event", "signup", "--wait", "0s")
+	if requests != 1 || strings.Count(errs, "nothing from line 2 on was taken") != 1 {
+		t.Errorf("%d requests: %s", requests, errs)
+	}
+	status = http.StatusRequestEntityTooLarge
+	_, errs = tryCommand(t, exitUsage, table, "track", "-", "--event", "signup", "--wait", "0s")
+	if taken != 300 || strings.Count(errs, "nothing from line 302 on was taken") != 1 {
+		t.Errorf("%d were taken: %s", taken, errs)
 	}
 }

@@ -280,6 +280,9 @@ func (t *Table) Missing(column int) bool {
 	return false
 }
 
+// Cell is a cell as it is, good until the next row. No error may quote it.
+func (t *Table) Cell(column int) string { return t.row[column] }
+
 // Name is a cell that holds a name: of at most MaxName bytes of UTF-8, with no spaces around it and
 // no control characters. It is good until the next row.
 func (t *Table) Name(column int) (string, error) {
