@@ -91,6 +91,28 @@ func privateContexts() []Entry {
 				return q, nil
 			},
 		},
+		{
+			Name: "jdp-instruments", Title: "Greedy by instruments under joint DP", Bandit: BanditContextual,
+			Private: true, Budgets: []string{"epsilon", "epsilon,delta"}, Anytime: true,
+			Guarantee: "joint ε-DP, with δ = 0: a round's actions and reward are protected in what is played in all other " +
+				"rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1",
+			Regret: "none proved; measured, in simulations alone",
+			Source: "ours (linear.JDPInstruments)",
+			Params: []Param{
+				{Name: "growth", Default: 1.6, Lo: 1.01, LoIn: true, Hi: 100, HiIn: true,
+					Doc: "by how much the rounds grow from one segment's end to the next"},
+				{Name: "bonus", Default: 0.5, Lo: 0, LoIn: true, Hi: 10, HiIn: true,
+					Doc: "deviations beside an action's estimate"},
+			},
+			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
+				q, err := linear.NewJDPInstruments(s.Dim, s.Arms, s.Budget,
+					linear.InstrumentOptions{Growth: p["growth"], Bonus: p["bonus"]})
+				if err != nil {
+					return nil, err // no typed nil
+				}
+				return q, nil
+			},
+		},
 		histogramTS(),
 		{
 			Name: "lin-priv", Title: "LinPriv, a regression an arm", Bandit: BanditContextual,

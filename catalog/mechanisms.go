@@ -106,6 +106,8 @@ func Mechanisms() []Mechanism {
 		"Hardt and Talwar 2010, of the ball; proof: privacy.VectorLaplace", true, pure...)
 	stated(privacy.GramGaussian{}, "Gaussian noise on a Gram matrix and a sum of vectors", "ρ-zCDP",
 		"Shariff and Sheffet 2018, of one segment", true, weaker...)
+	stated(privacy.GramLaplace{}, "noise by length on a Gram matrix and a sum of vectors", "ε-DP",
+		"Hardt and Talwar 2010; proof: privacy.GramLaplace", false, pure...)
 	stated(privacy.VectorTree{}, "binary tree of vectors, Laplace", "ε-DP",
 		"Shariff and Sheffet 2018, with [Sajed 2019, Algorithm 5]", true, pure...)
 	stated(privacy.GaussianVectorTree{}, "binary tree of vectors, Gaussian", "ρ-zCDP",

@@ -39,6 +39,7 @@ var written = map[string]string{
 	"elliptic":             `{"mechanism":"elliptic","sigma":1,"of":3,"played":[0,2],"counts":[5,7],"actions":[[1,0],[0,1]]}`,
 	"vector-gaussian":      `{"mechanism":"vector-gaussian","sigma":3}`,
 	"vector-laplace":       `{"mechanism":"vector-laplace","scale":2}`,
+	"gram-laplace":         `{"mechanism":"gram-laplace","scale":2}`,
 	"gram-gaussian":        `{"mechanism":"gram-gaussian","sigma":3}`,
 	"vector-tree":          `{"mechanism":"vector-tree","scale":2,"horizon":1000,"dim":3}`,
 	"gaussian-vector-tree": `{"mechanism":"gaussian-vector-tree","sigma":2,"horizon":1000}`,

@@ -41,7 +41,7 @@ type Mechanism interface {
 // mechanisms are all there are but Unknown, by their zero values: the table that a new one is in.
 var mechanisms = tableOf(Exact{}, Laplace{}, Gaussian{}, Tree{}, Hybrid{}, Sparse{}, KAry{},
 	SquareRoot{}, BLT{}, Questions{}, Sums{}, Elliptic{}, VectorGaussian{}, VectorLaplace{}, GramGaussian{},
-	VectorTree{}, GaussianVectorTree{}, GramTree{}, GramBLT{}, GramWishart{}, LaplaceHistogram{}, GaussianHistogram{},
+	GramLaplace{}, VectorTree{}, GaussianVectorTree{}, GramTree{}, GramBLT{}, GramWishart{}, LaplaceHistogram{}, GaussianHistogram{},
 	Aggregated{}, ShuffledCount{}, SplitMix{}, Clones{})
 
 // A table has mechanisms in order, by their names in JSON, and their types.

@@ -91,6 +91,8 @@ func fastGrowth(m privacy.Mechanism, dim int, s *noise.Fast) (growth[float64], e
 		node = gaussianMatrix(s, dim+1, m.Sigma)
 	case privacy.GramGaussian:
 		once, node = true, gaussianSegment(s, dim, m.Sigma)
+	case privacy.GramLaplace:
+		once, node = true, laplaceSegment(s, dim, m.Scale)
 	case privacy.GramBLT:
 		node, counter = gaussianMatrix(s, dim+1, m.Counter.Sigma), m.Counter
 	case privacy.GramWishart:
@@ -306,6 +308,24 @@ func gaussianSegment(s *noise.Fast, d int, sigma float64) vectorSampler[float64]
 				row[j] += float64(off * s.Normal())
 			}
 			row[k-1] += float64(sigma * s.Normal())
+			dst = dst[k:]
+		}
+		return nil
+	}
+}
+
+// laplaceSegment is the noise of privacy.GramLaplace: by the length of a matrix, in which a number off the
+// diagonal is twice.
+func laplaceSegment(s *noise.Fast, d int, scale float64) vectorSampler[float64] {
+	if scale == 0 {
+		return nil
+	}
+	return func(dst []float64) error {
+		s.AddL2Laplace(dst[:len(dst)-1], scale) // dst is of zeros, its last number is not released
+		for k := d + 1; k > 1; k-- {
+			for j := 1; j < k-1; j++ {
+				dst[j] /= math.Sqrt2
+			}
 			dst = dst[k:]
 		}
 		return nil

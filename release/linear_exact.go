@@ -224,7 +224,7 @@ func exactGrowth(m privacy.Mechanism, dim int, src rand.Source) (growth[int64], 
 		charged.Scale, off, err = exactScale(m, float64(m.Scale*more), src)
 		charged.Scale /= more
 		g.charge = charged
-	case privacy.GramBLT, privacy.GramWishart:
+	case privacy.GramBLT, privacy.GramWishart, privacy.GramLaplace:
 		return g, fmt.Errorf("mechanism %s is for simulated rewards only: its noise is made of "+
 			"real numbers, which integers cannot have; take gram-tree for real rewards", m.Kind())
 	case nil:

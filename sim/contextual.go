@@ -78,6 +78,8 @@ func (c *ContextualConfig) curator(ledger *privacy.Ledger) (release.FeatureCurat
 func playContextual(ctx context.Context, cfg ContextualConfig, cur release.FeatureCurator, out *Result) error {
 	p, in := cfg.Policy, cfg.Instance
 	kind := p.Mechanism().Kind()
+	instruments, _ := p.(linear.Instrumental)
+	z := make([]float64, in.Dim())
 	d, most := in.Dim(), p.Slots()
 	look := !cfg.Unclipped && !in.Bounded()
 	plays := append(out.Plays[:0], make([]int, in.MaxActions())...)
@@ -138,7 +140,13 @@ func playContextual(ctx context.Context, cfg ContextualConfig, cur release.Featu
 			plays = append(plays, make([]int, c.Action+1-len(plays))...)
 		}
 		plays[c.Action]++
-		if err := cur.Add(c.Slot, actions[c.Action*d:c.Action*d+d], in.Reward(mean, cfg.Rewards)); err != nil {
+		a, reward := actions[c.Action*d:c.Action*d+d], in.Reward(mean, cfg.Rewards)
+		if instruments != nil {
+			var p, w float64
+			p, w = instruments.Instrument(z, a)
+			a, reward = z, (reward-p)/w
+		}
+		if err := cur.Add(c.Slot, a, reward); err != nil {
 			return fmt.Errorf("sim: round %d of %d: %w", t, cfg.Horizon, err)
 		}
 		if next < len(cfg.Checkpoints) && cfg.Checkpoints[next] == t {

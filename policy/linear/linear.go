@@ -41,6 +41,15 @@ type Contextual interface {
 	Choose(actions []float64) Choice
 }
 
+// An Instrumental policy has another record released than the vector that was played and its reward r: z and
+// (r−p)/w.
+type Instrumental interface {
+	Contextual
+	// Instrument makes z, ‖z‖₂ ≤ 1, of the vector a that was chosen last, and returns p and w ≥ 1, |r−p| ≤ w. They
+	// follow from that vector and from what was released, and to has as many numbers as a.
+	Instrument(to, a []float64) (p, w float64)
+}
+
 // RowsOf are the vectors of a policy that plays no others, one after the other, nil for any other policy: what
 // release.FeatureConfig has as Rows.
 func RowsOf(policy any) []float64 {
