@@ -132,8 +132,11 @@ func (v *vectors) admit() (err error) {
 	case nil:
 		return fmt.Errorf("play: %T has no mechanism", v.policy)
 	default:
-		return fmt.Errorf("play: %T cannot be played live: the noise of its mechanism, %s, "+
-			"outlives a release, and cannot be stored safely", v.policy, m.Kind())
+		why := "is of a kind that live play has no segments of"
+		if m.Continual() {
+			why = "outlives a release, and cannot be stored safely"
+		}
+		return fmt.Errorf("play: %T cannot be played live: the noise of its mechanism, %s, %s", v.policy, m.Kind(), why)
 	}
 	if v.joint {
 		if v.width = (v.dim + 1) * (v.dim + 2) / 2; v.rows.Len() > 0 {

@@ -183,7 +183,11 @@ func TestContextualErrors(t *testing.T) {
 		"play: contexts are given, must not be beside": cfg(func(c *Config) { c.Policy = asks(1) }),
 		"must be none with contexts":                   cfg(func(c *Config) { c.Arms = 2 }),
 		"cannot be played live: the noise of its mechanism, gaussian-vector-tree, outlives a release": cfg(
-			func(c *Config) { c.Contexts = treePolicy{flatPolicy()} }),
+			func(c *Config) {
+				c.Contexts = noisePolicy{flatPolicy(), privacy.GaussianVectorTree{Sigma: 1, Horizon: 8}}
+			}),
+		"cannot be played live: the noise of its mechanism, vector-laplace, is of a kind that live play has no": cfg(
+			func(c *Config) { c.Contexts = noisePolicy{flatPolicy(), privacy.VectorLaplace{Scale: 1}} }),
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -294,12 +298,13 @@ func TestOfOneSideAlone(t *testing.T) {
 	}
 }
 
-// treePolicy keeps secret noise from release to release.
-type treePolicy struct{ *linear.OFUL }
-
-func (treePolicy) Mechanism() privacy.Mechanism {
-	return privacy.GaussianVectorTree{Sigma: 1, Horizon: 8}
+// noisePolicy has another mechanism.
+type noisePolicy struct {
+	*linear.OFUL
+	m privacy.Mechanism
 }
+
+func (p noisePolicy) Mechanism() privacy.Mechanism { return p.m }
 
 // realRun plays a run with the curators for real rewards.
 func realRun(t testing.TB, n int) (*Live, Config, [][]byte) {
