@@ -116,7 +116,9 @@ func vectorSubject(e catalog.Entry, horizon int, b privacy.Budget, given catalog
 			at = privacy.Approx{Epsilon: 3 * x.Epsilon, Delta: x.Delta}
 		case privacy.Pure:
 			// a unit vector shows less than what the claim is for: (1,…,1)/√d
-			at, fault = privacy.Pure{Epsilon: 8 * x.Epsilon}, EighthScale
+			if at, fault = (privacy.Pure{Epsilon: 8 * x.Epsilon}), EighthScale; e.Name == instrumentPolicy {
+				at, fault = privacy.Pure{Epsilon: 2 * x.Epsilon}, HalfScale // by length it shows all
+			}
 		default:
 			return Direct{}, fmt.Errorf("audit: budget is %v, must be of ε-DP, (ε,δ)-DP or "+
 				"ρ-zCDP for a broken twin", b)
@@ -181,6 +183,12 @@ func contextual(e catalog.Entry, horizon int, b, claimed privacy.Budget, given c
 	}
 	if _, err := build(b, &src); err != nil {
 		return direct{}, fmt.Errorf("audit: %w", err)
+	}
+	if _, ok := p.(lin.Instrumental); ok {
+		fault := d.fault
+		d, err = instruments{build: build, b: b, horizon: horizon, by: by}.subject(d.name, claimed, vectorRounds)
+		d.fault = fault
+		return d, err
 	}
 	actions := append(append([]float64(nil), basis[0]...), basis[1]...)
 	// play plays a game with the challenge in round at, and returns the ledger. The

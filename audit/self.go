@@ -282,7 +282,7 @@ func selfItems(known catalog.Catalog) ([]selfItem, error) {
 		selfLedgers,
 		func() ([]selfItem, error) { return selfPolicies(known.For(catalog.BanditArms)) },
 		selfIdentify, selfTranscripts, selfPlays,
-		selfLinear, selfRealLinear, selfKept, selfHistogram} {
+		selfLinear, selfRealLinear, selfKept, selfHistogram, selfInstruments} {
 		items, err := part()
 		if err != nil {
 			return nil, fmt.Errorf("audit self: %w", err)
@@ -583,10 +583,10 @@ func selfLinear() ([]selfItem, error) {
 		for _, v := range variants {
 			var b privacy.Budget = privacy.ZCDP{Rho: 0.5}
 			switch {
-			case e.With(v).Meets(b) != nil:
-				b = privacy.Approx{Epsilon: 1, Delta: 0.05}
 			case e.Meets(privacy.Pure{Epsilon: 1}) == nil:
 				b = privacy.Pure{Epsilon: 1}
+			case e.With(v).Meets(b) != nil:
+				b = privacy.Approx{Epsilon: 1, Delta: 0.05}
 			}
 			for _, twin := range []bool{false, true} {
 				horizon := 16
@@ -619,6 +619,8 @@ func shortly(e catalog.Entry) catalog.Params {
 		return catalog.Params{"first": 4}
 	case "jdp-greedy":
 		return catalog.Params{"first": 4, "leaf": 4}
+	case instrumentPolicy:
+		return catalog.Params{"first": 4}
 	}
 	return nil
 }
@@ -628,7 +630,8 @@ func selfRealLinear() ([]selfItem, error) {
 	var all []selfItem
 	for _, e := range append(catalog.LinearPolicies(), catalog.ContextualPolicies()...) {
 		horizon := map[string]int{"adac-gope-var": 1 << 15, "adac-oful": 16, "dp-lin-ts": 16,
-			"lin-ucb": 16, "lin-priv": 16, "jdp-greedy": 16}[e.Name]
+			"lin-ucb": 16, "lin-priv": 16, "jdp-greedy": 16,
+			instrumentPolicy: 16}[e.Name]
 		if horizon == 0 { // its noise cannot be made exact
 			continue
 		}

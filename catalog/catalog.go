@@ -92,6 +92,8 @@ type Entry struct {
 	// mechanism's law, and not for any noise with a known tail; Discrete that the proof is for the
 	// discrete Laplace noise of a server that is believed, too, and for those that Gathered names.
 	Continuous, Discrete bool
+	// Simulated says why a policy cannot be played live yet; empty where its form says it, or it can.
+	Simulated string
 	// Gathered says whether what is proved holds live where nobody sees the rewards. It must be said
 	// of what play.Admit admits.
 	Gathered Verdict

@@ -1,6 +1,10 @@
 package catalog
 
-import "github.com/sotto-dp/sotto/policy/linear"
+import (
+	"math"
+
+	"github.com/sotto-dp/sotto/policy/linear"
+)
 
 // privateContexts are the policies for contextual bandits that do not rest on AdaC-OFUL.
 func privateContexts() []Entry {
@@ -93,12 +97,15 @@ func privateContexts() []Entry {
 		},
 		{
 			Name: "jdp-instruments", Title: "Greedy by instruments under joint DP", Bandit: BanditContextual,
-			Private: true, Budgets: []string{"epsilon", "epsilon,delta"}, Anytime: true,
+			Private: true, Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "joint ε-DP, with δ = 0: a round's actions and reward are protected in what is played in all other " +
-				"rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1",
-			Regret: "none proved; measured, in simulations alone",
-			Source: "ours (linear.JDPInstruments)",
+				"rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1; joint ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP by an ε that implies it",
+			Simulated: "the noise of its Gram matrices has no exact law yet",
+			Regret:    "none proved",
+			Source:    "ours (linear.JDPInstruments)",
 			Params: []Param{
+				{Name: "first", Integer: true, Default: math.NaN(), DefaultDoc: "⌈8d(1 + 1/ε)⌉", Lo: 1, LoIn: true,
+					Hi: 1 << 30, HiIn: true, Doc: "rounds of the first segment"},
 				{Name: "growth", Default: 1.6, Lo: 1.01, LoIn: true, Hi: 100, HiIn: true,
 					Doc: "by how much the rounds grow from one segment's end to the next"},
 				{Name: "bonus", Default: 0.5, Lo: 0, LoIn: true, Hi: 10, HiIn: true,
@@ -106,7 +113,7 @@ func privateContexts() []Entry {
 			},
 			NewContextual: func(s ContextualSetting, p Params) (linear.Contextual, error) {
 				q, err := linear.NewJDPInstruments(s.Dim, s.Arms, s.Budget,
-					linear.InstrumentOptions{Growth: p["growth"], Bonus: p["bonus"]})
+					linear.InstrumentOptions{First: int(p["first"]), Growth: p["growth"], Bonus: p["bonus"]})
 				if err != nil {
 					return nil, err // no typed nil
 				}

@@ -461,6 +461,9 @@ func (l *Experiment) NewContextual(coins policy.Coins) (play.ContextualPolicy, e
 	switch {
 	case !entry.Private:
 		return nil, l.fail("policy", "%s is not private: live rewards are people's", entry.Name)
+	case entry.Simulated != "":
+		return nil, l.fail("policy", "%s is for simulations, must be one that can be played live: %s", entry.Name,
+			entry.Simulated)
 	case !entry.PublicContexts && !l.Contextual.Joint():
 		return nil, l.fail("policy", "%s protects contexts as well, so that nobody may see what others are "+
 			"given, must come with contextual.protect: joint", entry.Name)

@@ -106,6 +106,7 @@ func TestProtectErrors(t *testing.T) {
 		{"policy: lin-ucb, leaf: 50, greed: 1", "policy: adac-oful", "policy", "must be histogram-ts, jdp-greedy or lin-ucb"},
 		{"lin-ucb, leaf: 50, greed: 1", "jdp-greedy, leaf: 700", "policy.leaf", "must divide the horizon"},
 		{"lin-ucb, leaf: 50, greed: 1", "jdp-greedy, leaf: 10", "policy.leaf", "5000 releases"},
+		{"lin-ucb, leaf: 50, greed: 1", "jdp-instruments", "policy", "the noise of its Gram matrices has no exact law yet"},
 		{"leaf: 50", "leaf: 50, noise: blt", "policy.noise", "must be tree"},
 		{"leaf: 50", "leaf: 1", "policy.leaf", "is 1, which are 50000 releases of a matrix each, must be at " +
 			"least 16"},

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/mathext"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -23,7 +22,7 @@ import (
 //
 // # Segments
 //
-// The first has ⌈8d(1 + 1/ε)⌉ rounds, others end when all rounds have grown by Growth. All follows from counts. In
+// The first has First rounds, others end when all rounds have grown by Growth. All follows from counts. In
 // the first it plays argmax_k |a_kj|, j by turns, and u = 0. Segments that begin before 4dσ² rounds release
 // Σ z(r−p), p = ⟨θ̂,a⟩ cut to ±½, which is z(r−p)/1.5 in the unit ball; later ones Σ aaᵀ and Σ a·r
 // (privacy.GramLaplace, of deviation σ): there chance has as much to say as noise.
@@ -74,6 +73,7 @@ type JDPInstruments struct {
 
 // InstrumentOptions are the parameters of JDPInstruments.
 type InstrumentOptions struct {
+	First  int     // rounds of the first segment, at least 1, or 0 for ⌈8d(1 + 1/ε)⌉
 	Growth float64 // of the rounds at a segment's end, from 1.01 to 100
 	Bonus  float64 // of a deviation, beside the estimate, from 0 to 10
 }
@@ -82,16 +82,21 @@ const (
 	reach   = 0.5 // of a prediction of what a reward is
 	unknown = 0.3 // a deviation of M, in parts of it
 	doubt   = 0.1 // what is left of H when Grams begin
+
+	parallel = 1e-200 // ‖a_⊥‖² of a vector along u. Less may have lost digits, and would not be made of length 1
 )
 
 // NewJDPInstruments returns JDPInstruments for up to arms actions in ℝ^dim in a round, dim at least 2. The budget is
-// met by ε alone (Pure, Approx), or None for instruments and Grams without noise.
+// met by an ε that implies it, as privacy.LaplaceScale has it, or None for one segment of instruments, and Grams
+// after it, without noise.
 func NewJDPInstruments(dim, arms int, b privacy.Budget, o InstrumentOptions) (*JDPInstruments, error) {
 	switch {
 	case dim < 2 || dim > maxDim:
 		return nil, fmt.Errorf("jdp-instruments: dim is %d, must be between 2 and %d", dim, maxDim)
 	case arms < 1:
 		return nil, fmt.Errorf("jdp-instruments: arms is %d, must be at least 1", arms)
+	case o.First < 0 || o.First > math.MaxInt32:
+		return nil, fmt.Errorf("jdp-instruments: first is %d, must be from 0 to %d", o.First, math.MaxInt32)
 	case !(o.Growth >= 1.01 && o.Growth <= 100):
 		return nil, fmt.Errorf("jdp-instruments: growth is %v, must be from 1.01 to 100", o.Growth)
 	case !(o.Bonus >= 0 && o.Bonus <= 10):
@@ -110,8 +115,11 @@ func NewJDPInstruments(dim, arms int, b privacy.Budget, o InstrumentOptions) (*J
 	if !(first < math.MaxInt32 && grams < math.MaxInt32) {
 		return nil, fmt.Errorf("jdp-instruments: budget is %v: its noise is too large to learn", b)
 	}
+	if o.First == 0 {
+		o.First = int(math.Ceil(first))
+	}
 	p := &JDPInstruments{dim: dim, o: o, pure: pure, gram: gram, kappa: across(dim, arms), grams: grams,
-		end: int(math.Ceil(first)), h: mat.NewSymDense(dim, nil), inverse: make([]float64, dim*dim),
+		end: o.First, h: mat.NewSymDense(dim, nil), inverse: make([]float64, dim*dim),
 		theta: make([]float64, dim), u: make([]float64, dim), y: make([]float64, dim), move: make([]float64, dim)}
 	for i := range dim {
 		p.h.SetSym(i, i, d)
@@ -120,18 +128,20 @@ func NewJDPInstruments(dim, arms int, b privacy.Budget, o InstrumentOptions) (*J
 	return p, nil
 }
 
-// across is κ = E√(1−c²), c the largest of k coordinates of as many vectors that are uniform on the sphere of ℝ^d: c²
-// of one is Beta(½, (d−1)/2).
+// across is κ = E sin φ, φ the angle of the best of k vectors that are uniform on the sphere of ℝ^d. The angle of one,
+// to the worst direction, has density ∝ sin^{d−2}, F of it, and the best has F^k.
 func across(d, k int) (mean float64) {
-	const steps = 1 << 10
-	var below float64
-	for i := range steps {
-		lo := float64(2*i)/steps - 1
-		hi := lo + 2.0/steps
-		up := 0.5 * (1 + math.Copysign(mathext.RegIncBeta(0.5, float64(d-1)/2, min(1, float64(hi*hi))), hi))
-		up = math.Pow(up, float64(k))
-		c := (lo + hi) / 2
-		mean += float64((up - below) * math.Sqrt(1-float64(c*c)))
+	var sin, density [1 << 8]float64
+	var all, f, below float64
+	for i := range sin {
+		sin[i] = math.Sin((float64(i) + 0.5) * math.Pi / float64(len(sin)))
+		density[i] = math.Pow(sin[i], float64(d-2))
+		all += density[i]
+	}
+	for i, x := range sin {
+		f += density[i]
+		up := math.Pow(min(1, f/all), float64(k))
+		mean += float64((up - below) * x)
 		below = up
 	}
 	return mean
@@ -318,8 +328,10 @@ func (p *JDPInstruments) Instrument(to, a []float64) (predicted, width float64) 
 		q += float64(to[i] * to[i])
 	}
 	for i := range to {
-		if q > 0 {
+		if q > parallel {
 			to[i] /= math.Sqrt(q)
+		} else {
+			to[i] = 0
 		}
 	}
 	if p.start == 0 {
