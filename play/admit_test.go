@@ -277,6 +277,69 @@ func TestNote(t *testing.T) {
 	}
 }
 
+// A onceTaught policy says how many releases it was given.
+type onceTaught struct {
+	policy.Policy
+	given int
+}
+
+func (p *onceTaught) Next(released privacy.Released) *policy.Batch {
+	if released.Len() > 0 {
+		p.given++
+	}
+	return p.Policy.Next(released)
+}
+
+func (p *onceTaught) Drop(arm int)  { p.Policy.(Dropper).Drop(arm) }
+func (p *onceTaught) AddArm() error { return p.Policy.(Grower).AddArm() }
+func (p *onceTaught) End(arm, n int) int {
+	return p.Policy.(interface{ End(arm, n int) int }).End(arm, n)
+}
+
+// A policy is given each release once, whether an arm is taken off after it, or added: most count nothing of a batch
+// that was withdrawn, so that one which is given twice shows here alone.
+func TestEachReleaseIsLearnedOnce(t *testing.T) {
+	p := &onceTaught{Policy: policies(t)["dp-klucb"]()}
+	l, err := New(Config{Policy: p, Arms: 3, Window: 50, Epoch: Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, closed := int64(0), 0
+	do := func(c *Commit, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rounds := func() {
+		for range 40 {
+			if now++; l.Arm() >= 0 {
+				if _, err := l.Decide(Decision{Arm: l.Arm()}, now); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		now += 60
+		if c, err := l.Close(now); err != nil {
+			t.Fatal(err)
+		} else if c != nil {
+			closed++
+			do(c, nil)
+		}
+	}
+	rounds()
+	do(l.TakeOff(1))
+	rounds()
+	do(l.AddArm(nil))
+	rounds()
+	if closed != 3 || p.given != closed {
+		t.Errorf("%d releases were given, of %d", p.given, closed)
+	}
+}
+
 // Without an arm the others go on; its windows stay what they are, and what it had waits for the rest.
 func TestTakeOff(t *testing.T) {
 	l, err := New(Config{Policy: policies(t)["dp-klucb"](), Arms: 3, Window: 50, Epoch: Epoch{1}})

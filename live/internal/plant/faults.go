@@ -184,17 +184,6 @@ func Faults() []Fault {
 	if err := stop; err != nil || x.play == nil {`,
 		Needs: "a rule of identification; a crash between its last release and the tick that shows it",
 	}, {
-		// A policy counts the last release again when an arm is taken off, and decides by it.
-		Name: "a release learned twice", File: "play/operate.go", Revert: "66daa95",
-		Was: `c := &Commit{drop: func() { dropper.Drop(arm) }}`,
-		Is: `had := l.driver.Released
-	c := &Commit{drop: func() {
-		if dropper.Drop(arm); PLANTED {
-			l.driver.Released = had
-		}
-	}}`,
-		Needs: "a release, then an arm is taken off, and a restart or a replay of the next lines",
-	}, {
 		// A draft of a backup may have run since, and asks the same people again.
 		Name: "a draft of an old backup", File: "live/serve/writer.go", Revert: "c12c05b",
 		Was:   `if older { // it may have run since`,
