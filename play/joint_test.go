@@ -220,10 +220,10 @@ func TestJointRestoreErrors(t *testing.T) {
 		"nothing":        {func(*Config, [][]byte, *State) {}, ""},
 		"another cut":    {func(_ *Config, _ [][]byte, s *State) { s.Arms[0].Segments[1].Cut++ }, "joint batch of decisions"},
 		"open in a row":  {func(_ *Config, _ [][]byte, s *State) { last(s).End = last(s).End ^ 1<<20 }, "joint batch"},
-		"another policy": {func(cfg *Config, _ [][]byte, _ *State) { cfg.Policy = &fours{}; cfg.Arms = 2 }, "must be of"},
+		"another policy": {func(cfg *Config, _ [][]byte, _ *State) { cfg.Policy = &fours{}; cfg.Arms = 2 }, "must be on"},
 		"other rows": {func(cfg *Config, _ [][]byte, s *State) {
 			s.Joint = strings.Replace(s.Joint, "[1 ", "[2 ", 1)
-		}, "must be of"},
+		}, "must be on"},
 		"a decision more": {func(_ *Config, lines [][]byte, _ *State) {
 			lines[4] = bytes.Replace(lines[4], []byte(`"n":[`), []byte(`"n":[1`), 1)
 		}, "its joint batch"},

@@ -63,11 +63,11 @@ func TestRestoreErrors(t *testing.T) {
 			s.Lines--
 			return l[:len(l)-1]
 		}, "were released"},
-		"other bounds": {func(c *Config, l [][]byte, _ *State) [][]byte { c.Hi = 2; return l }, "must be of"},
+		"other bounds": {func(c *Config, l [][]byte, _ *State) [][]byte { c.Hi = 2; return l }, "must be on"},
 		"another take": {func(c *Config, l [][]byte, _ *State) [][]byte {
 			c.Take = AtLeast
 			return l
-		}, "must be of"},
+		}, "must be on"},
 		"another policy": {func(c *Config, l [][]byte, _ *State) [][]byte {
 			c.Policy = policies(t)["batch-se"]()
 			c.Take = 0

@@ -359,9 +359,11 @@ func Faults() []Fault {
 		// A client's queue gives its rewards up after one try.
 		Name: "dropped after one failure", File: "client/queue.go",
 		Was: `if again != nil {
-			q.put(experiment, batch)`,
-		Is: `if again != nil && !PLANTED {
-			q.put(experiment, batch)`,
+			q.put(experiment, batch[done:])`,
+		Is: `if again != nil && PLANTED {
+			done = len(batch)
+		} else if again != nil {
+			q.put(experiment, batch[done:])`,
 		Needs: "a client.Queue whose request fails once, and a Close that returns nil",
 	}, {
 		// The report of each person stays in the store when the sum of all was released.
