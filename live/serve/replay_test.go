@@ -342,7 +342,7 @@ func TestForgedTranscript(t *testing.T) {
 		t.Fatal(err)
 	}
 	slot := regexp.MustCompile(`"slots":\[[1-9]\d*\]`).FindString(text)
-	rest := regexp.MustCompile(`"rest":\[\{"arm":\d`).FindString(text) // of the first arm that has one
+	rest := regexp.MustCompile(`"rest":\[\{"arm":\d`).FindString(text)          // of the first arm that has one
 	keep, other := regexp.MustCompile(`"keep":\d`).FindString(text), `"keep":0` // by the noise each can lead
 	if keep == other {
 		other = `"keep":1`
