@@ -55,10 +55,11 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the service answers %d: %s", e.Status, e.Detail)
 }
 
-// Is sorts by the status. 502 and 504 are what a proxy says of a service that it did not reach.
+// Is sorts by the status. 502 and 504 are what a proxy says of a service that it did not reach, and 429 what one says
+// that has had too many requests: none of it was taken.
 func (e *Error) Is(target error) bool {
 	switch e.Status {
-	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+	case http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusTooManyRequests:
 		return target == ErrUnavailable
 	case http.StatusUnauthorized:
 		return target == ErrKey

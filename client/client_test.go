@@ -594,6 +594,25 @@ func TestQueueRefused(t *testing.T) {
 	}
 }
 
+// What a proxy has no room for is sent again, and nothing is lost.
+func TestQueueTooManyRequests(t *testing.T) {
+	times := 0
+	r := &recorder{status: func([]string) int {
+		if times++; times == 1 {
+			return http.StatusTooManyRequests
+		}
+		return http.StatusOK
+	}}
+	var log bytes.Buffer
+	q := queue(t, r.server(t), client.QueueConfig{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err := q.Add("shop", "token", 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Close(t.Context()); err != nil || r.got["token"] != 2 || strings.Contains(log.String(), "lost") {
+		t.Errorf("%v, it was sent %d times: %s", err, r.got["token"], log.String())
+	}
+}
+
 // After each failure the pause is longer, at random within its half, and an experiment that fails
 // does not keep another one waiting.
 func TestQueueBackOff(t *testing.T) {

@@ -135,8 +135,8 @@ func (i *Issuer) Identify(ctx context.Context, code, nonce, verifier string) (Id
 		email = ""
 	}
 	who := Identity{Name: email, Role: i.role(email, groupsOf(all[i.Claim]))}
-	if who.Name == "" {
-		who.Name = id.Subject
+	if email == "" && id.Subject != "" {
+		who.Name = "sub:" + id.Subject // some issuers have users choose it, and it may look like an address
 	}
 	switch {
 	case who.Role == Nobody:

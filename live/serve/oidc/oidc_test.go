@@ -131,7 +131,7 @@ func TestIdentify(t *testing.T) {
 	}{
 		{mockoidc.MockUser{Subject: "1", Email: "Ada@shop.example", EmailVerified: true}, Identity{"Ada@shop.example", Admin}, nil},
 		{mockoidc.MockUser{Subject: "1", Email: "ada@shop.example"}, Identity{}, ErrRole}, // not verified
-		{mockoidc.MockUser{Subject: "1", Email: "ada@shop.example", Groups: []string{"staff"}}, Identity{"1", Look}, nil},
+		{mockoidc.MockUser{Subject: "1", Email: "ada@shop.example", Groups: []string{"staff"}}, Identity{"sub:1", Look}, nil},
 		{mockoidc.MockUser{Subject: "1", Email: "x@shop.example", EmailVerified: true, Groups: []string{"staff", "growth"}},
 			Identity{"x@shop.example", Operate}, nil},
 		{mockoidc.MockUser{Subject: "1", Email: "x@shop.example", EmailVerified: true}, Identity{}, ErrRole},
