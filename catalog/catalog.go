@@ -86,6 +86,9 @@ type Entry struct {
 	// Family names the policy without privacy that this one makes private, or is a variant of; empty
 	// is itself. Figures draw a private policy and those of its family without privacy in one hue.
 	Family string
+	// Newer names the private policy that we recommend in its place, empty where we know none. A figure
+	// that has a recommended policy too draws this one grey.
+	Newer string
 	// PublicContexts says that a private policy for contextual bandits protects rewards alone.
 	PublicContexts bool
 	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its

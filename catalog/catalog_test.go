@@ -364,6 +364,12 @@ func TestUnknownHorizonIsCheckedAhead(t *testing.T) {
 func TestFamilies(t *testing.T) {
 	private := 0
 	for _, e := range catalog.All() {
+		if e.Newer != "" {
+			newer, err := catalog.Find(e.Bandit, e.Newer)
+			if err != nil || !newer.Private || newer.Newer != "" {
+				t.Errorf("%s has %s in its place: %v", e.Name, e.Newer, err)
+			}
+		}
 		if e.Family == "" {
 			continue
 		}

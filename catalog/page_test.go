@@ -136,6 +136,9 @@ func policyTable(b *bytes.Buffer, entries []catalog.Entry) {
 	line(b, head...)
 	line(b, strings.Split(strings.Repeat("---,", len(head)-1)+"---", ",")...)
 	row := func(name string, e catalog.Entry, given catalog.Params) {
+		if e.Newer != "" {
+			e.Title += "; use `" + e.Newer + "` instead"
+		}
 		budgets, horizon := "none", "needed"
 		if e.Private {
 			budgets = budgetText(e.Budgets)

@@ -87,7 +87,7 @@ const (
 func policies() []Entry {
 	return []Entry{
 		{
-			Name: "adap-klucb", Title: "AdaP-KLUCB", Family: "kl-ucb", Private: true,
+			Name: "adap-klucb", Title: "AdaP-KLUCB", Family: "kl-ucb", Newer: "dp-imed", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret: "Σ C₁Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a), Bernoulli rewards, α > 3, " +
@@ -112,7 +112,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "adap-ucb", Title: "AdaP-UCB", Family: "ucb", Private: true,
+			Name: "adap-ucb", Title: "AdaP-UCB", Family: "ucb", Newer: "dp-imed", Private: true,
 			Budgets:   []string{"epsilon", "rho"},
 			Anytime:   true,
 			Guarantee: pureGuarantee,
@@ -132,7 +132,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "adac-ucb", Title: "AdaC-UCB", Family: "ucb", Private: true,
+			Name: "adac-ucb", Title: "AdaC-UCB", Family: "ucb", Newer: "zcdp-imed", Private: true,
 			Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
 			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 [Azize 2024, Theorem 5.6]",
@@ -150,7 +150,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-se", Title: "DP-SE", Family: "successive-elimination",
+			Name: "dp-se", Title: "DP-SE", Family: "successive-elimination", Newer: "dp-imed",
 			Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T [Sajed 2019, Theorem 5.1.3]",
@@ -166,7 +166,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-se-doubling", Title: "DP-SE, unknown T", Family: "successive-elimination", Private: true,
+			Name: "dp-se-doubling", Title: "DP-SE, unknown T", Family: "successive-elimination", Newer: "dp-imed", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
 			Regret:    "a factor O(log T) over DP-SE (each guess starts afresh)",
@@ -259,7 +259,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "dp-ucb", Title: "DP-UCB", Family: "ucb", Private: true, Budgets: []string{"epsilon", "rho"},
+			Name: "dp-ucb", Title: "DP-UCB", Family: "ucb", Newer: "dp-imed", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret: "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta " +
 				"2015, in [Sajed 2019, §3.4])",
@@ -269,7 +269,7 @@ func policies() []Entry {
 			vary:   varyDPUCB,
 		},
 		{
-			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Family: "ucb", Private: true,
+			Name: "dp-ucb-thesis", Title: "DP-UCB, the thesis' index", Family: "ucb", Newer: "dp-imed", Private: true,
 			Budgets:   []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
 			Regret:    "8√8 K log^2.5 T/ε + 4ΣΔ_a + Σ 4 log T/Δ_a, stated without a proof [Azize 2024, §5.1]",
@@ -411,7 +411,7 @@ func policies() []Entry {
 			},
 		},
 		{
-			Name: "lazy-dp-ts", Title: "Lazy-DP-TS", Family: "thompson", Private: true,
+			Name: "lazy-dp-ts", Title: "Lazy-DP-TS", Family: "thompson", Newer: "dp-ts", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,

@@ -277,7 +277,7 @@ func parserOf(grammar any, s streams, more ...kong.Option) (*kong.Kong, error) {
 		kong.Description("Differentially private bandits: simulate them exactly and fast, and "+
 			"see what privacy costs.\n\n"+
 			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 "+
-			"--policies adap-klucb,dp-se --epsilon 1 --horizon 1e6"),
+			"--policies dp-imed,kl-ucb --epsilon 1 --horizon 1e6"),
 		kong.Writers(file(s.out), s.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(helpWithDefault),

@@ -53,13 +53,13 @@ const (
 const hues = 8
 
 // shades are the colours in light and in dark. Those that pages have too are as package look has
-// them; its hues are after Okabe and Ito (Color Universal Design, 2008).
+// them.
 func (c colour) shades() (light, dark string) {
 	s := [...][2]string{
 		ground: {"#ffffff", "#121417"}, ink: {"#1b1e23", "#e8eaed"}, quiet: {"#585e67", "#a4aab2"},
 		danger: {"#b00020", "#ff8f9a"}, grid: {"#e3e3e3", "#2c3035"}, faint: {"#b5b5b5", "#5a5e63"},
 		axisInk: {"#777777", "#8a9098"}, leader: {"#9a9a9a", "#6b7078"},
-		hue: {"#0072b2", "#56a8e0"}, {"#d55e00", "#f28a45"}, {"#009e73", "#2fc79b"}, {"#b8558f", "#e29ac6"},
+		hue: {"#0f4b6e", "#1376bf"}, {"#d65e00", "#f87505"}, {"#3e967e", "#30c899"}, {"#af73cf", "#e5ade4"},
 		{"#b07d00", "#e6b84a"}, {"#3a9bd0", "#8fd0f5"}, {"#3c4147", "#c9ced6"}, {"#8a5a2b", "#cf9f6e"},
 	}[c]
 	return s[0], s[1]
@@ -73,18 +73,28 @@ func (c colour) light() string {
 
 // A style tells a line apart: by its colour, and without it by its dashes.
 type style struct {
-	hue  int
+	hue  int // from 0; none of a line that is grey
 	dash []float64
 }
 
+const none = -1
+
+func (s style) colour() colour {
+	if s.hue == none {
+		return axisInk
+	}
+	return hue + colour(s.hue)
+}
+
 // styles are those of the series. Each has a hue, but that one without privacy takes the hue of the
-// first private one of its family. Dots are for lines without privacy, and for no others; eight
-// hues and five dashes have no common divisor, so 40 lines look different.
+// first private one of its family, and that grey lines have none. Dots are for lines without privacy, and
+// for no others; eight hues and five dashes have no common divisor, so 40 lines look different.
 func (f Figure) styles() []style {
-	out, next, plain := make([]style, len(f.Series)), 0, 0
+	out, next, plain, aside := make([]style, len(f.Series)), 0, 0, 0
+	dashes := [...][]float64{nil, {7, 3}, {4, 2}, {9, 3, 2, 3}, {9, 3, 2, 3, 2, 3}}
 	taken := map[string]int{} // by families
 	for i, s := range f.Series {
-		if s.Plain {
+		if s.Plain || s.Aside {
 			continue
 		}
 		if _, ok := taken[s.Family]; !ok && s.Family != "" {
@@ -92,12 +102,15 @@ func (f Figure) styles() []style {
 		}
 	}
 	for i, s := range f.Series {
-		if _, shared := taken[s.Family]; s.Plain && shared {
-			continue
+		_, shared := taken[s.Family]
+		switch {
+		case s.Aside:
+			out[i] = style{none, dashes[aside%len(dashes)]}
+			aside++
+		case !s.Plain || !shared:
+			out[i] = style{next % hues, dashes[next%len(dashes)]}
+			next++
 		}
-		out[i].hue = next % hues
-		out[i].dash = [...][]float64{nil, {7, 3}, {4, 2}, {9, 3, 2, 3}, {9, 3, 2, 3, 2, 3}}[next%5]
-		next++
 	}
 	for i, s := range f.Series {
 		if !s.Plain {

@@ -107,7 +107,7 @@ func (l *layout) marks(c canvas) {
 
 // series draws band, line, leader and label of one series.
 func (l *layout) series(c canvas, i int, look style) {
-	s, b, own := l.f.Series[i], l.labels[i], hue+colour(look.hue)
+	s, b, own := l.f.Series[i], l.labels[i], look.colour()
 	c.group("id", l.id+"-s"+strconv.Itoa(i), "class", "series", "data-series", strconv.Itoa(i),
 		"data-policy", Clean(s.Policy), "data-budget", Clean(s.Budget))
 	line := path{class: "line", stroke: own, width: 2, dash: look.dash}

@@ -97,7 +97,7 @@ func TestPNG(t *testing.T) {
 		}
 		size := img.Bounds().Size()
 		for y := range size.Y {
-			if r, g, b, _ := img.At(size.X/2, y).RGBA(); r>>8 == 0 && g>>8 == 0x72 && b>>8 == 0xb2 {
+			if r, g, b, _ := img.At(size.X/2, y).RGBA(); r>>8 == 0x0f && g>>8 == 0x4b && b>>8 == 0x6e {
 				return size.X, size.Y, float64(y) / float64(size.Y)
 			}
 		}

@@ -119,6 +119,7 @@ type Series struct {
 	// dotted in the hue of the family's first private one in the figure.
 	Family string
 	Plain  bool
+	Aside  bool      // grey: it is there to compare with
 	X      []float64 // increasing
 	Mean   []float64 // as long as X
 	Lo, Hi []float64 // the band around the mean; both as long as X, or both empty

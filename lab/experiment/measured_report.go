@@ -184,6 +184,7 @@ func roundsFigure(r *Results, instance, budget string) report.Figure {
 		}
 	}
 	f.Note += plainNote(f)
+	r.setAside(&f)
 	return f
 }
 

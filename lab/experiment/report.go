@@ -148,6 +148,31 @@ func (r *Results) family(c *CellResult) string {
 	return e.Family
 }
 
+// setAside greys what a catalog has a newer policy for, where the figure has one that is recommended.
+func (r *Results) setAside(f *report.Figure) {
+	newer := func(s report.Series) string {
+		for i := range r.Cells {
+			if c := &r.Cells[i]; c.Policy == s.Policy && c.Private {
+				e, err := r.Catalog.Find(r.Manifest.Kind, c.Catalog)
+				if err != nil || e.Newer == "" {
+					return "none"
+				}
+				return e.Newer
+			}
+		}
+		return ""
+	}
+	grey := ""
+	best := slices.ContainsFunc(f.Series, func(s report.Series) bool { return !s.Plain && newer(s) == "none" })
+	for i := range f.Series {
+		if n := newer(f.Series[i]); best && n != "" && n != "none" {
+			f.Series[i].Aside = true
+			grey = " Grey: older policies, to compare with."
+		}
+	}
+	f.Note += grey
+}
+
 // familyOf is the family of the cells with a policy's label.
 func (r *Results) familyOf(policy string) string {
 	for i := range r.Cells {
