@@ -31,7 +31,7 @@ its lower bound and the price of privacy, played while you turn. Nothing leaves 
 
 Examples:
   sotto explore --open
-  sotto explore 'arms=0.9,0.8,0.5&policies=dp-se,adap-klucb&rho=0.1&horizon=1e5'`,
+  sotto explore 'arms=0.9,0.8,0.5&policies=dp-imed,dp-ts&rho=0.1&horizon=1e5'`,
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams) error {

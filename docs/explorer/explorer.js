@@ -232,7 +232,7 @@
   const draw = p => {
     const log = $("log").checked, runs = document.querySelector("[name=band]:checked").value === "runs";
     const least = p.bounds.find(b => !b.worstCase);
-    const series = p.lines.map(l => ({name: l.title, hue: hues[(l.hue - 1) % 8], dash: !l.asked, band: l.asked}));
+    const series = p.lines.map(l => ({name: l.title, hue: hue(l.hue - 1, l.policy), dash: !l.asked, band: l.asked}));
     if (least) series.push({name: lower(p) + (least.asymptotic ? ", T → ∞" : ""), hue: bounded, dash: true});
     const key = JSON.stringify([series, log]);
     if (key !== drawn) {
@@ -251,6 +251,9 @@
     $("link").textContent = location.href.split("#")[0] + "#" + p.link;
     $("notes").replaceChildren(...[...p.left.map(l => `${l.policy} is not played: ${l.why}`), ...p.notes].map(t => make("li", {}, t)));
   };
+  // Older policies are grey: there to compare with.
+  const newer = name => offers.policies.find(p => p.name === name)?.newer;
+  const hue = (k, name) => newer(name) ? 7 : hues[k % 8];
   const within = (mean, half) => number(mean) + " ± " + number(Number(half.toPrecision(2)));
   const table = p => {
     const order = p.order.length ? p.order : p.lines.map((l, i) => i).filter(i => p.lines[i].asked);
@@ -259,7 +262,7 @@
     $("price").tBodies[0].replaceChildren(...order.map((i, k) => {
       const l = p.lines[i], t = p.lines[l.twin], cell = (v, text) => make("td", {class: "n", "data-v": v ?? false}, text);
       return make("tr", {"data-policy": l.label, "data-budget": l.budget},
-        make("th", {scope: "row"}, make("span", {class: "swatch", "data-hue": hues[(l.hue - 1) % 8]}), l.title, make("span", {class: "sub"}, l.private ? budget(l.budget) : "not private")),
+        make("th", {scope: "row"}, make("span", {class: "swatch", "data-hue": hue(l.hue - 1, l.policy)}), l.title, make("span", {class: "sub"}, l.private ? budget(l.budget) : "not private")),
         cell(last(l.mean), within(last(l.mean), last(l.hi) - last(l.mean))),
         t ? cell(last(t.mean), within(last(t.mean), last(t.hi) - last(t.mean))) : cell(null, "–"),
         l.price ? cell(l.price.mean, within(l.price.mean, l.price.half)) : cell(null, "–"),
@@ -387,9 +390,39 @@
     const text = `${names[state.kind]} = ${brief(state.budget)}`;
     $("budget-value").textContent = text;
     $("budget").setAttribute("aria-valuetext", text);
+    odds();
     $("delta-box").hidden = state.kind !== "approx";
     $("horizon-value").textContent = number(Number(state.horizon));
     $("horizon").setAttribute("aria-valuetext", $("horizon-value").textContent + " rounds");
+  };
+  // What ε allows: who sees everything that is published, and guessed at even odds whether one reaction
+  // was good, is right with probability e^ε/(1 + e^ε) at most. ρ-zCDP implies ε = ρ + 2√(ρ ln(1/δ)).
+  const odds = () => {
+    const x = Number(state.budget), delta = state.kind === "rho" ? 1e-6 : Number(state.delta);
+    const epsilon = state.kind === "rho" ? x + 2 * Math.sqrt(x * Math.log(1 / delta)) : x, guess = 1 / (1 + Math.exp(-epsilon));
+    const but = state.kind === "epsilon" ? "" : `, but for a probability of ${delta}`;
+    const percent = guess > .999 ? "more than 99.9" : (100 * guess).toFixed(guess < .501 ? 2 : 1);
+    $("odds-bar").style.width = 100 * (guess - .5) + "%";
+    $("odds").classList.toggle("much", epsilon > 8);
+    $("odds-text").textContent = epsilon > 8 ? `This hides next to nothing: a guess of 50 % about one person's reaction may become ${percent} %${but}.` :
+      `Seeing everything that is published changes the odds about one person's reaction by at most a factor ${number(Math.exp(epsilon))}: a guess of 50 % becomes at most ${percent} %${but}.`;
+  };
+  // Four steps for who has never heard of bandits: each is a link, and what to see in it.
+  const tour = [
+    ["arms=0.5,0.6&policies=successive-elimination,kl-ucb&epsilon=0.5&horizon=100000", "Two versions of a page, one liked by 50 % and one by 60 % of visitors. Always guessing would lose 5 in 100 visitors for ever. A policy that learns (KL-UCB) stops losing: its line bends.", "Next: hide each visitor"],
+    ["arms=0.5,0.6&policies=dp-imed,kl-ucb&epsilon=0.1&horizon=100000", "Now no single visitor's reaction may show (ε = 0.1). The private policy learns from noisy sums, so it takes longer: the gap between the lines is the price of privacy.", "Next: turn the knob"],
+    ["arms=0.5,0.6&policies=dp-imed,kl-ucb&epsilon=1&horizon=100000", "At ε = 1 the gap is gone: the bar below the knob says what is given up for that.", "Next: which policy"],
+    ["arms=0.5,0.6&policies=dp-imed,dp-ts,adap-klucb,dp-se&epsilon=1&horizon=1000000", "Private policies differ by more than privacy costs. Grey ones are older; the table below has the price of each. Now change arms, rounds and knob as you like.", ""],
+  ];
+  let station = 0;
+  const visit = () => {
+    const [link, text, next] = tour[station++];
+    state = read(link);
+    fill();
+    change();
+    $("tour-text").textContent = text;
+    $("tour-next").textContent = next;
+    $("tour-next").hidden = !next;
   };
   const arms = () => {
     if (state.csv) {
@@ -405,7 +438,7 @@
       const text = make("input", {value: law, "aria-label": `Arm ${n}: mean or law`, size: 6, spellcheck: "false"});
       text.value = law;
       text.onchange = () => { state.arms[i] = text.value.trim(); arms(); change(); };
-      const off = make("button", {type: "button", "aria-label": `Take arm ${n} away`, disabled: state.arms.length <= 2}, "×");
+      const off = make("button", {type: "button", "aria-label": `Remove arm ${n}`, disabled: state.arms.length <= 2}, "×");
       off.onclick = () => { state.arms.splice(i, 1); arms(); change(); $("add").focus(); };
       if (!plain) return make("div", {class: "arm law"}, make("span", {}, String(n)), text, off);
       const range = make("input", {type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Mean of arm ${n}`});
@@ -441,7 +474,8 @@
       box.disabled = !on && state.policies.length >= offers.most;
       const settings = text.includes(":") ? " " + text.slice(text.indexOf(":") + 1).replaceAll(":", ", ") : "";
       return make("label", {class: can ? "" : "off", title: p.regret}, box,
-        make("span", {class: "swatch", "data-hue": hues[state.policies.indexOf(text) % 8] ?? 7}), p.title + settings,
+        make("span", {class: "swatch", "data-hue": on ? hue(state.policies.indexOf(text), p.name) : 7}), p.title + settings,
+        can && p.newer ? make("span", {class: "why"}, "older") : "",
         can ? "" : make("span", {class: "why"}, "takes " + p.budgets.map(b => ({epsilon: "ε", rho: "ρ", "epsilon,delta": "(ε, δ)", "alpha,epsilon": "(α, ε)"})[b] ?? b).join(", ")));
     };
     const more = make("input", {id: "policy-text", "aria-label": "A policy with parameters", placeholder: "adap-ucb:alpha=4", spellcheck: "false"});
@@ -450,8 +484,8 @@
     add.onclick = added;
     more.onkeydown = e => { if (e.key === "Enter") { e.preventDefault(); added(); } };
     const open = $("policy-list").querySelector("details")?.open;
-    const rare = rows.filter(r => r.p.private && /doubling|modified|thesis|anytime|-j$|dp-ucb|dp-se-2/.test(r.p.name) && !state.policies.includes(r.text));
-    const usual = rows.filter(r => r.p.private && !rare.includes(r));
+    const rare = rows.filter(r => r.p.private && (r.p.newer || /modified|-j$|dp-se-2|batch-se/.test(r.p.name)) && !state.policies.includes(r.text));
+    const usual = rows.filter(r => r.p.private && !rare.includes(r)).sort((a, b) => !!a.p.newer - !!b.p.newer);
     const others = make("details", {open: !!open}, make("summary", {}, `${rare.length} more`), ...rare.map(row));
     $("policy-list").replaceChildren(make("h3", {}, "private"), ...usual.map(row), others,
       make("h3", {}, "not private"), ...rows.filter(r => !r.p.private).map(row), make("h3", {}, "with parameters"), make("div", {class: "row"}, more, add));
@@ -476,6 +510,7 @@
       change();
       $("arm-list").lastChild.querySelector("input").focus();
     });
+    $("tour-next").addEventListener("click", visit);
     $("controls").addEventListener("submit", e => e.preventDefault());
     const drop = async file => {
       if (!file) return;

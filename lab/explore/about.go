@@ -19,6 +19,7 @@ type Offered struct {
 	Budgets []string  `json:"budgets"` // kinds, as epsilon or epsilon,delta
 	Source  string    `json:"source"`
 	Regret  string    `json:"regret"`
+	Newer   string    `json:"newer,omitempty"` // the policy that is recommended in its place
 	Params  []Allowed `json:"params"`
 }
 
@@ -37,7 +38,7 @@ func Offers(known catalog.Catalog) Offer {
 	for _, e := range known.For(catalog.BanditArms) {
 		p := Offered{Name: e.Name, Title: e.Title, Private: e.Private,
 			Budgets: append([]string{}, e.Budgets...),
-			Source:  e.Source, Regret: e.Regret, Params: []Allowed{}}
+			Source:  e.Source, Regret: e.Regret, Newer: e.Newer, Params: []Allowed{}}
 		for _, q := range e.Params {
 			text := q.DefaultDoc
 			if text == "" {

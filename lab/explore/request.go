@@ -96,7 +96,7 @@ func bad(field, value, must string, args ...any) error {
 // Default is what a page shows that was asked for nothing.
 func Default() Request {
 	return Request{Arms: []string{"0.25", "0.375", "0.5", "0.625", "0.75"}, Lo: 0, Hi: 1,
-		Policies: []Choice{{Policy: "adap-klucb"}, {Policy: "dp-se"}, {Policy: "dp-imed"}},
+		Policies: []Choice{{Policy: "dp-imed"}, {Policy: "dp-ts"}, {Policy: "adap-klucb"}},
 		Budget:   privacy.Pure{Epsilon: 0.5}, Trust: continuous, Horizon: 1_000_000, Runs: 1024, Points: 60,
 		Seed: 1, Level: 0.05}
 }
