@@ -146,6 +146,11 @@ var canaryRows = map[string]canaryRow{
 	"sotto serve bench": {none: "its rewards are made up"},
 	"sotto decide":      {none: "it asks for arms"},
 	"sotto replay":      {none: "it reads transcripts, which have releases alone"},
+	// TestBackupCommand sends the canary to a service, and looks for it in the backup and in what is restored
+	"sotto backup": {runs: [][]string{{"!", "backup", "--data", "nowhere", "out.backup"},
+		{"!", "backup", "arms.csv"}, {"!", "backup", "--data", ".", "out.backup"}}},
+	"sotto restore": {runs: [][]string{{"!", "restore", "--data", "restored", "arms.csv"},
+		{"!", "restore", "--data", "restored", "rows.jsonl"}, {"!", "restore", "--data", ".", "arms.csv"}}},
 	// TestReward sends the canary to a service, by lines too
 	"sotto reward": {runs: [][]string{
 		{"!", "reward", "--wait", "0s", "shop", "decision", "0.7312894561"},

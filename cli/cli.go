@@ -98,6 +98,8 @@ type commands struct {
 	Decide     decideCommand     `cmd:"" group:"real" help:"${commandsDecide}"`
 	Reward     rewardCommand     `cmd:"" group:"real" help:"${commandsReward}"`
 	Track      trackCommand      `cmd:"" group:"real" help:"${commandsTrack}"`
+	Backup     backupCommand     `cmd:"" group:"real" help:"${commandsBackup}"`
+	Restore    restoreCommand    `cmd:"" group:"real" help:"${commandsRestore}"`
 	Replay     replayCommand     `cmd:"" group:"check" help:"${commandsReplay}"`
 	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
 
@@ -312,7 +314,7 @@ func say(k *kong.Kong) error {
 func texts() kong.Vars {
 	all := kong.Vars{}
 	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, trackTexts, auditTexts,
-		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, boundsTexts,
+		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, backupTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, exploreTexts, figureTexts, identifyTexts, letorTexts, logTexts,
 		planTexts, planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reportTexts,
 		reproduceTexts, runTexts,

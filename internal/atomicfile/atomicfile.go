@@ -53,6 +53,22 @@ func (f *File) Replace() error {
 	return nil
 }
 
+// Place gives the file its name, and lasts when it returns. A file that is there stays: that is fs.ErrExist.
+// After an error nothing is left behind.
+func (f *File) Place() error {
+	if f.done {
+		return &fs.PathError{Op: "place", Path: f.path, Err: fs.ErrClosed}
+	}
+	err := f.Sync()
+	if err == nil {
+		err = os.Link(f.Name(), f.path) // which, unlike a rename, fails if the name is taken
+	}
+	if err = errors.Join(err, f.Discard()); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(f.path))
+}
+
 // Discard removes a file that has not its name yet. After Replace it does nothing: it is for a defer.
 func (f *File) Discard() error {
 	if f.done {
@@ -85,16 +101,10 @@ func WriteOnce(path string, data []byte) error {
 		}
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	defer f.Discard()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Discard())
 	}
-	// A link, unlike a rename, fails if the name is taken.
-	if err := os.Link(f.Name(), path); err != nil {
-		return err
-	}
-	return SyncDir(filepath.Dir(path))
+	return f.Place()
 }
 
 // MakeDir makes a directory that only its owner can read, and those above it, unless it is there.

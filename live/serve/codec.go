@@ -140,10 +140,18 @@ func readSums(text string, signed bool) (all []int64, _ error) {
 // activation, epoch, propensity, how many.
 const unitBytes = 16 + 2 + 5 + 6 + 6 + 8 + 8 + 4
 
-// openBytes is how long what follows is where experiments listen to events: how long it was open.
+// openBytes is how long what follows is where the time of an assignment is kept: how long it was open.
 const openBytes = 4
 
-func appendUnit(b []byte, t tag, u assignment, epoch epochTag) []byte {
+// A unitForm says what is stored behind each assignment.
+type unitForm struct {
+	timed      bool // how long it was open
+	events     bool // what is kept of an event, with vectors and weights of these lengths
+	dim, rules int
+}
+
+// append adds an assignment, and what is kept of its event if ok.
+func (f unitForm) append(b []byte, t tag, u assignment, epoch epochTag, v event, ok bool) []byte {
 	b = append(b, t[:]...)
 	b = binary.BigEndian.AppendUint16(b, u.arm)
 	b = appendLow(b, uint64(u.number), 5)
@@ -151,30 +159,52 @@ func appendUnit(b []byte, t tag, u assignment, epoch epochTag) []byte {
 	b = appendLow(b, uint64(u.by), 6)
 	b = append(b, epoch[:]...)
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(u.propensity))
-	return binary.BigEndian.AppendUint32(b, u.used)
+	b = binary.BigEndian.AppendUint32(b, u.used)
+	if f.timed {
+		b = appendLow(b, uint64(u.open), openBytes)
+	}
+	if f.events {
+		b = appendEvent(b, v, ok)
+	}
+	return b
 }
 
-// readUnits calls each for the assignments of a block; extra reads what is behind each of them.
-func readUnits(b []byte, extra func(b []byte, t tag) ([]byte, error),
-	each func(t tag, u assignment, e epochTag)) error {
+// read calls each for the assignments of a block; v is nil where nothing is kept of an event.
+func (f unitForm) read(b []byte, each func(t tag, u assignment, e epochTag, v *event)) error {
 	for len(b) > 0 {
 		if len(b) < unitBytes {
-			return errors.New("a block of assignments is cut")
+			return errUnits
 		}
-		u := b[:unitBytes]
-		var err error
-		if b, err = extra(b[unitBytes:], tag(u)); err != nil {
-			return err
+		head := b[:unitBytes]
+		b = b[unitBytes:]
+		u := assignment{
+			arm: binary.BigEndian.Uint16(head[16:]), number: int64(get(head[18:23])),
+			deadline: int64(get(head[23:29])), by: int64(get(head[29:35])),
+			propensity: math.Float64frombits(binary.BigEndian.Uint64(head[43:])),
+			used:       binary.BigEndian.Uint32(head[51:]),
 		}
-		each(tag(u), assignment{
-			arm: binary.BigEndian.Uint16(u[16:]), number: int64(get(u[18:23])),
-			deadline: int64(get(u[23:29])), by: int64(get(u[29:35])),
-			propensity: math.Float64frombits(binary.BigEndian.Uint64(u[43:])),
-			used:       binary.BigEndian.Uint32(u[51:]),
-		}, epochTag(u[35:43]))
+		if f.timed {
+			if len(b) < openBytes {
+				return errUnits
+			}
+			u.open, b = uint32(get(b[:openBytes])), b[openBytes:]
+		}
+		var of *event
+		if f.events {
+			v, ok, rest, err := readEvent(b, f.dim, f.rules)
+			if err != nil {
+				return err
+			}
+			if b = rest; ok {
+				of = &v
+			}
+		}
+		each(tag(head), u, epochTag(head[35:43]), of)
 	}
 	return nil
 }
+
+var errUnits = errors.New("a block of assignments is cut")
 
 // queuesOf puts queues together from what is stored, of arms with so many cells; the further sums of a segment
 // may be signed.

@@ -18,14 +18,20 @@ func (x *served) keep(t tag, u assignment) {
 }
 
 func (x *served) appendUnit(b []byte, t tag, u assignment) []byte {
-	b = appendUnit(b, t, u, x.epochs[u.epoch])
-	if len(x.listens) > 0 {
-		b = appendLow(b, uint64(u.open), openBytes)
+	v, ok := x.events.of[t]
+	return x.form().append(b, t, u, x.epochs[u.epoch], v, ok)
+}
+
+// timed says whether the time of an assignment is kept: always, but where the experiment is of an earlier program.
+func (x *served) timed() bool { return x.rec.Timed || len(x.listens) > 0 }
+
+// form is how units are stored.
+func (x *served) form() unitForm {
+	f := unitForm{timed: x.timed(), events: x.decl.Contextual != nil}
+	if f.events {
+		f.dim, f.rules = x.events.mapper.Dim(), len(x.decl.Contextual.Rules)
 	}
-	if x.decl.Contextual != nil {
-		b = x.events.append(b, t)
-	}
-	return b
+	return f
 }
 
 // settle takes the rewards of a job, and notes in touched which segments they are in.

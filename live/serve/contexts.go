@@ -386,27 +386,12 @@ func (b *eventBook) restored(blocks []store.Events, rules int) (all []play.Event
 	return all, nil
 }
 
-// append adds what is kept of an event.
-func (b *eventBook) append(to []byte, t tag) []byte {
-	v, ok := b.of[t]
-	return appendEvent(to, v, ok)
-}
-
 // forget forgets all of them.
 func (b *eventBook) forget() { b.of, b.offers, b.fresh = nil, nil, nil }
 
-// readEvent reads what is kept of an event beside its assignment.
-func (x *served) readEvent(from []byte, t tag) (rest []byte, err error) {
-	if x.decl.Contextual == nil {
-		return from, nil
-	}
-	b := &x.events
-	v, ok, rest, err := readEvent(from, b.mapper.Dim(), len(x.decl.Contextual.Rules))
-	if !ok || err != nil {
-		return rest, err
-	}
+// put is what was stored of an event.
+func (b *eventBook) put(t tag, v event) {
 	if b.of[t] = v; v.offer != nil {
 		b.offers = append(b.offers, t)
 	}
-	return rest, nil
 }

@@ -135,6 +135,7 @@ type record struct {
 	Told        bool            `json:"told,omitempty"`  // its webhook knows
 	Last        int64           `json:"last,omitempty"`  // when its last release was shown, if that is known
 	Cap         string          `json:"cap,omitempty"`   // the PersonCap that it was started under
+	Timed       bool            `json:"timed,omitempty"` // assignments say how long they were open
 	// arms that are to be taken off at the next ticks, and what else is to be changed
 	Off     []int    `json:"off,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
@@ -163,8 +164,8 @@ type assignment struct {
 	epoch      int32 // its place in served.epochs
 	used       uint32
 	arm        uint16
-	// open is how long before its deadline it was decided, or activated, in seconds, rounded up; of
-	// experiments that listen to events alone
+	// open is how long before its deadline it was decided, or activated, in seconds, rounded up; 0 of what was
+	// offered, or is of an experiment of an earlier program that listens to no events
 	open uint32
 }
 

@@ -635,7 +635,7 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 				func(w store.Write) bool { return w.Record != nil && w.Record.Name == decl.Name }) {
 				return fmt.Errorf("experiment %q: %w", decl.Name, ErrExists)
 			}
-			r := record{State: Draft, Created: now, Keep: -1}
+			r := record{State: Draft, Created: now, Keep: -1, Timed: true}
 			if _, err := io.ReadFull(e.cfg.random, r.random()); err != nil {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
 			}

@@ -133,7 +133,7 @@ func (x *served) decided(r *reported, now int64) (ok bool) {
 
 // openFor is how long an assignment is open, as it is kept.
 func (x *served) openFor(milliseconds int64) uint32 {
-	if len(x.listens) == 0 {
+	if !x.timed() {
 		return 0
 	}
 	return uint32((milliseconds + 999) / 1000) // MaxWindow fits

@@ -3,10 +3,12 @@ package serve
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,12 @@ func (s fixed) Begin(ctx context.Context, holder string) (store.Opened, error) {
 	o, err := s.Store.Begin(ctx, holder)
 	o.Secret = [32]byte{1}
 	return o, err
+}
+
+func (s fixed) Heads(ctx context.Context) (store.Heads, error) {
+	h, err := s.Store.Heads(ctx)
+	h.Secret = [32]byte{1}
+	return h, err
 }
 
 // A saying is what one unit says: when, after her decision, and what reward.
@@ -51,6 +59,7 @@ type traffic struct {
 	reward func(n int, reward float64) (Status, error)
 	meet   func(n int, shown bool) (Status, error)
 	ticket func(n int) ticket // x.mu is held
+	unit   func(n int) string
 }
 
 // trafficOf is that of an experiment with arms, or with contexts.
@@ -68,6 +77,7 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 		longer, floor = 12*time.Second, 0.3
 		return traffic{name: "news", most: 4, late: 6 * time.Second, terms: Change{Window: &longer, Floor: &floor},
 			at:     40,
+			unit:   func(n int) string { return newsAsk(n).Event },
 			decide: func(n int) (any, error) { return e.Rank(t.Context(), "news", newsAsk(n)) },
 			reward: func(n int, r float64) (Status, error) {
 				return e.RewardEvent(t.Context(), "news", newsAsk(n).Event, r)
@@ -90,7 +100,7 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 	if strings.Contains(text, "policy: split") {
 		terms.Floor = nil
 	}
-	return traffic{name: "shop", most: 3, late: 40 * time.Second, terms: terms, at: 60,
+	return traffic{name: "shop", most: 3, late: 40 * time.Second, terms: terms, at: 60, unit: strconv.Itoa,
 		decide: func(n int) (any, error) {
 			d, err := e.DecideFor(t.Context(), "shop", Ask{Unit: fmt.Sprint(n),
 				Context: map[string]any{"device": []string{"phone", "desktop", "tv"}[n/2%3]}})
@@ -280,6 +290,16 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				_ = e.Pause(t.Context(), of.name)
 			}
 		}
+		kept, err := e.Kept(t.Context(), of.name, of.unit(unit))
+		if twin == "answers what came" {
+			kept.Assigned = kept.Assigned && !came
+		}
+		fmt.Fprintf(&out, "%s %v\n", must(json.Marshal(kept)), err)
+		if round%8 == 0 {
+			sum := sha256.New()
+			backsUp(t, e, twin, c.Now(), sum)
+			fmt.Fprintf(&out, "backup %x\n", sum.Sum(nil))
+		}
 		info, err := e.Get(t.Context(), of.name)
 		ledger, _ := e.Ledger(t.Context(), of.name)
 		hours, _ := e.Hours(t.Context(), of.name)
@@ -321,9 +341,10 @@ func TestTwoWorlds(t *testing.T) {
 		"two rewards": {{3e9, 0}, {9e9, 1}}, "late": {{61e9, 1}}, "out of range": {{1e9, 1e300}},
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {5e9, 1}},
 	}
-	twoWorlds(t, slices.Concat(exposures, early, []string{trialShop}), sayings, "duplicates", "counts", "sums", "charges rewards")
+	twoWorlds(t, slices.Concat(exposures, early, []string{trialShop}), sayings, "duplicates", "counts", "sums", "charges rewards",
+		"backs up sums", "answers what came")
 	twoWorlds(t, []string{summed, strings.Replace(summed, "window: 1m", "exposure: activate\nactivate_within: 20s\n"+
-		"window: 40s", 1) + stopsThere}, sayings, "duplicates", "totals")
+		"window: 40s", 1) + stopsThere}, sayings, "duplicates", "totals", "backs up totals")
 	for _, text := range early {
 		if !strings.Contains(world(t, "", text, nil), "ahead: true") {
 			t.Error("her reward is not released ahead of a batch")
@@ -372,7 +393,7 @@ func TestTwoWorldsOfContexts(t *testing.T) {
 		"0": {{3e9, 0}}, "1": {{3e9, 1}}, "later": {{9e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}},
 		"two rewards": {{3e9, 0}, {5e9, 1}}, "late": {{31e9, 1}}, "out of range": {{1e9, 1e300}},
 		"at once": {{0, 1}}, "before it is shown, and after": {{5e8, 1}, {4e9, 1}},
-	}, "duplicates", "counts", "sums", "learns")
+	}, "duplicates", "counts", "sums", "learns", "backs up sums")
 }
 
 // So are those of a policy that draws, whose chances take long under the race detector.

@@ -519,10 +519,13 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 	if broken != nil && !errors.Is(broken, ErrTranscript) {
 		return nil, broken
 	}
+	for a := range x.board.queues { // a backup has no other count
+		x.board.queues[a].Decisions = x.board.queues[a].Released
+	}
 	for _, a := range stored.Arms {
 		if a.Arm < len(x.board.queues) {
 			q := &x.board.queues[a.Arm]
-			q.Decisions, q.Off = a.Issued, a.Off
+			q.Decisions, q.Off = max(a.Issued, q.Decisions), a.Off
 		}
 	}
 	if broken != nil { // nothing can be added to it
@@ -665,19 +668,7 @@ func (x *served) resume(ctx context.Context, e *Engine, st store.Store, stored s
 	x.units = make(map[tag]assignment, size)
 	places, now := map[epochTag]int32{}, e.now()
 	for _, block := range stored.Units {
-		var open uint32
-		extra := x.readEvent
-		if len(x.listens) > 0 {
-			extra = func(b []byte, _ tag) ([]byte, error) {
-				if len(b) < openBytes {
-					return nil, errors.New("a block of assignments is cut")
-				}
-				open = uint32(get(b[:openBytes]))
-				return b[openBytes:], nil
-			}
-		}
-		if err := readUnits(block, extra, func(t tag, u assignment, epoch epochTag) {
-			u.open = open
+		if err := x.form().read(block, func(t tag, u assignment, epoch epochTag, v *event) {
 			at, ok := places[epoch]
 			if !ok {
 				at = int32(len(x.epochs))
@@ -686,6 +677,9 @@ func (x *served) resume(ctx context.Context, e *Engine, st store.Store, stored s
 			if u.epoch = at; u.propensity > 0 || now < u.deadline { // what came of an offer is forgotten
 				x.units[t] = u
 				x.stoned = x.stoned || u.arm == erasedArm
+			}
+			if v != nil {
+				x.events.put(t, *v)
 			}
 		}); err != nil {
 			return err

@@ -114,6 +114,31 @@ func (m *memory) Lines(_ context.Context, id int64, from int) iter.Seq2[[]byte, 
 	return each(nil, 0)
 }
 
+// Units implements Store.
+func (m *memory) Units(_ context.Context, id int64) iter.Seq2[[]byte, error] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if k := m.stored[id]; k != nil {
+		return each(slices.Clone(k.units), 0)
+	}
+	return each(nil, 0)
+}
+
+// Heads implements Store.
+func (m *memory) Heads(context.Context) (Heads, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := Heads{Secret: m.secret, Keys: records(m.keys)}
+	for _, r := range records(m.records) {
+		h := Head{Record: r}
+		if k := m.stored[r.ID]; k != nil {
+			h.Plan, h.Lines = bytes.Clone(k.plan), len(k.lines)
+		}
+		out.Experiments = append(out.Experiments, h)
+	}
+	return out, nil
+}
+
 // Reports implements Store.
 func (m *memory) Reports(_ context.Context, id int64, arm, start, end int) iter.Seq2[Hidden, error] {
 	m.mu.Lock()

@@ -267,24 +267,28 @@ func (s *postgres) make(ctx context.Context) error {
 		if err := s.known.same(""); err != nil { // they were there
 			return err
 		}
-		if !there {
-			if _, err := s.conn.Exec(ctx, "CREATE SCHEMA sotto"); err != nil {
-				return err
-			}
-		}
-		if _, err := s.conn.Exec(ctx, inPostgres(schema+shared)); err != nil {
-			return err
-		}
 		var secret [32]byte
 		_, _ = rand.Read(secret[:]) // never fails
-		if _, err := s.conn.Exec(ctx, "INSERT INTO writer VALUES (1, 0, '', 0, 0, $1)",
-			secret[:]); err != nil {
+		return s.create(ctx, there, secret)
+	})
+}
+
+// create makes the tables, and their schema if that is not there.
+func (s *postgres) create(ctx context.Context, there bool, secret [32]byte) error {
+	if !there {
+		if _, err := s.conn.Exec(ctx, "CREATE SCHEMA sotto"); err != nil {
 			return err
 		}
-		_, err := s.conn.Exec(ctx, "INSERT INTO lease VALUES (1, $1, $2, '', 0, 'epoch', '', 0)", applicationID,
-			schemaVersion)
+	}
+	if _, err := s.conn.Exec(ctx, inPostgres(schema+shared)); err != nil {
 		return err
-	})
+	}
+	if _, err := s.conn.Exec(ctx, "INSERT INTO writer VALUES (1, 0, '', 0, 0, $1)", secret[:]); err != nil {
+		return err
+	}
+	_, err := s.conn.Exec(ctx, "INSERT INTO lease VALUES (1, $1, $2, '', 0, 'epoch', '', 0)", applicationID,
+		schemaVersion)
+	return err
 }
 
 // inside runs a transaction, whose statements see what was committed before each of them. Nothing
@@ -403,7 +407,7 @@ func (s *postgres) state(ctx context.Context, out *Opened, was, origin *string) 
 		return err
 	}
 	if len(secret) != len(out.Secret) {
-		return errors.New("its secret is damaged")
+		return errSecret
 	}
 	out.Secret = [32]byte(secret)
 	err := s.known.same(now)

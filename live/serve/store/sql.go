@@ -245,20 +245,9 @@ func (s tables) load(ctx context.Context, id int64) (out Stored, err error) {
 		return out, err
 	}
 	each := func(query string, row func(rows *sql.Rows) error) {
-		if err != nil {
-			return
+		if err == nil {
+			err = eachOf(ctx, tx, row, query, id)
 		}
-		var rows *sql.Rows
-		if rows, err = tx.QueryContext(ctx, query, id); err != nil {
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			if err = row(rows); err != nil {
-				return
-			}
-		}
-		err = rows.Err()
 	}
 	each("SELECT arm, head, issued, asked, gone, runs FROM arm WHERE experiment = $1 ORDER BY arm",
 		func(rows *sql.Rows) error {
@@ -329,6 +318,101 @@ func (s tables) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte,
 	})
 }
 
+// unitsAtOnce is how many blocks of assignments are read at once.
+const unitsAtOnce = 64
+
+// Units implements Store. As with Lines, no transaction is open while whoever reads has one.
+func (s tables) Units(ctx context.Context, id int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for after, more := int64(-1), true; more; {
+			var blocks [][]byte
+			err := s.each(ctx, func(rows *sql.Rows) error {
+				var units []byte
+				err := rows.Scan(&after, &units)
+				blocks = append(blocks, units)
+				return err
+			}, "SELECT block, units FROM assignment WHERE experiment = $1 AND block > $2 ORDER BY block LIMIT $3",
+				id, after, unitsAtOnce)
+			if err != nil {
+				yield(nil, fmt.Errorf("store: %w", err))
+				return
+			}
+			for _, units := range blocks {
+				if !yield(units, nil) {
+					return
+				}
+			}
+			more = len(blocks) == unitsAtOnce
+		}
+	}
+}
+
+// Heads implements Store.
+func (s tables) Heads(ctx context.Context) (Heads, error) {
+	out, err := s.heads(ctx)
+	if err != nil {
+		return Heads{}, fmt.Errorf("store: %w", err)
+	}
+	return out, nil
+}
+
+func (s tables) heads(ctx context.Context) (out Heads, err error) {
+	tx, err := s.reading.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	var secret []byte
+	if err := tx.QueryRowContext(ctx, "SELECT secret FROM writer").Scan(&secret); err != nil {
+		return out, err
+	}
+	if len(secret) != len(out.Secret) {
+		return out, errSecret
+	}
+	out.Secret = [32]byte(secret)
+	if err := eachOf(ctx, tx, func(rows *sql.Rows) error {
+		var r Record
+		err := rows.Scan(&r.ID, &r.Name, &r.Data)
+		out.Keys = append(out.Keys, r)
+		return err
+	}, "SELECT id, name, data FROM key ORDER BY id"); err != nil {
+		return out, err
+	}
+	return out, eachOf(ctx, tx, func(rows *sql.Rows) error {
+		var h Head
+		err := rows.Scan(&h.ID, &h.Name, &h.Data, &h.Plan, &h.Lines)
+		out.Experiments = append(out.Experiments, h)
+		return err
+	}, "SELECT e.id, e.name, e.data, e.plan, (SELECT coalesce(max(batch), -1) + 1 FROM release WHERE experiment = e.id) "+
+		"FROM experiment e ORDER BY e.id")
+}
+
+var errSecret = errors.New("its secret is damaged")
+
+// A querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// each calls row for each row of a query.
+func (s tables) each(ctx context.Context, row func(*sql.Rows) error, query string, args ...any) error {
+	return eachOf(ctx, s.reading, row, query, args...)
+}
+
+func eachOf(ctx context.Context, q querier, row func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // reportsAtOnce is how many reports are read at once.
 const reportsAtOnce = 256
 
@@ -354,20 +438,14 @@ func (s tables) Reports(ctx context.Context, id int64, arm, start, end int) iter
 }
 
 func (s tables) reports(ctx context.Context, id int64, arm, from, end int) (out []Hidden, err error) {
-	rows, err := s.reading.QueryContext(ctx, "SELECT number, data FROM report WHERE experiment = $1 AND "+
-		"arm = $2 AND number >= $3 AND number < $4 ORDER BY number LIMIT $5", id, arm, from, end, reportsAtOnce)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = s.each(ctx, func(rows *sql.Rows) error {
 		r := Hidden{Arm: arm}
-		if err := rows.Scan(&r.Number, &r.Data); err != nil {
-			return out, err
-		}
+		err := rows.Scan(&r.Number, &r.Data)
 		out = append(out, r)
-	}
-	return out, rows.Err()
+		return err
+	}, "SELECT number, data FROM report WHERE experiment = $1 AND arm = $2 AND number >= $3 AND number < $4 "+
+		"ORDER BY number LIMIT $5", id, arm, from, end, reportsAtOnce)
+	return out, err
 }
 
 // Audit implements Store. Lines are never taken out, so that their numbers have no gaps.
@@ -400,19 +478,13 @@ func inParts(from int, read func(from int) ([][]byte, error)) iter.Seq2[[]byte, 
 
 // lines are those that a query finds.
 func (s tables) lines(ctx context.Context, query string, args ...any) (out [][]byte, err error) {
-	rows, err := s.reading.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = s.each(ctx, func(rows *sql.Rows) error {
 		var line []byte
-		if err := rows.Scan(&line); err != nil {
-			return out, err
-		}
+		err := rows.Scan(&line)
 		out = append(out, line)
-	}
-	return out, rows.Err()
+		return err
+	}, query, args...)
+	return out, err
 }
 
 // bytesOf is b, also where there is nothing in it: nil would be NULL.

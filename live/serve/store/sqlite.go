@@ -235,7 +235,7 @@ func (s *sqlite) Begin(ctx context.Context, holder string) (out Opened, err erro
 			return err
 		}
 		if len(secret) != len(out.Secret) {
-			return errors.New("its secret is damaged")
+			return errSecret
 		}
 		out.Secret = [32]byte(secret)
 		if out.Experiments, err = s.records(ctx,

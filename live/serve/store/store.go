@@ -48,6 +48,12 @@ type Store interface {
 	// Reports are those that an experiment has of an arm's decisions from number start up to end, by
 	// number.
 	Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[Hidden, error]
+	// Units are the assignments of an experiment, block by block, in the order in which they were added. A
+	// block that is written anew meanwhile comes once more, at the end.
+	Units(ctx context.Context, id int64) iter.Seq2[[]byte, error]
+	// Heads are what there is of all experiments but their decisions, rewards, units and lines, as of one
+	// moment. It may be called before Begin, and takes nothing over.
+	Heads(ctx context.Context) (Heads, error)
 	// Audit is the journal of what operators did, from line from on, 0 being the first.
 	Audit(ctx context.Context, from int) iter.Seq2[[]byte, error]
 	// Commit writes all of it, in one transaction, durably.
@@ -114,6 +120,20 @@ type Record struct {
 	ID   int64
 	Name string
 	Data []byte
+}
+
+// Heads are what a store has, without what grows with decisions and rewards.
+type Heads struct {
+	Secret      [32]byte
+	Keys        []Record
+	Experiments []Head
+}
+
+// A Head is an experiment's.
+type Head struct {
+	Record
+	Plan  []byte // the batch that is out, as the store's user writes it
+	Lines int    // of its transcript
 }
 
 // Stored is the state of an experiment.
