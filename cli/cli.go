@@ -161,6 +161,8 @@ var cliTexts = kong.Vars{
 		"again. * is all of them, without cookies.",
 	"serveNewUnits": "How many browsers a second may become new units from one address (of IPv6, one /64), with a key " +
 		"of the scope browser; a minute's worth may come at once. 0 is no limit.",
+	"serveAccess": "Which requests leave a line in the log: off, errors (answered with a status from 400 on) or all. Rewards, " +
+		"events, reports and activations leave none.",
 	"serveClientHeader": "Header in which the proxy in front says which address a request is from, such as " +
 		"X-Real-IP; of a list the last counts. If not given, it is the address of the connection, and what " +
 		"headers say is not believed.",

@@ -42,6 +42,8 @@ type serveCommand struct {
 	Outage      time.Duration `name:"longest-outage" env:"SOTTO_LONGEST_OUTAGE" default:"1h" help:"${serveOutage}" placeholder:"DURATION"`
 	AllowOrigin []string      `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
 
+	AccessLog string `name:"access-log" env:"SOTTO_ACCESS_LOG" enum:"off,errors,all" default:"off" help:"${serveAccess}" placeholder:"LEVEL"`
+
 	NewUnits            flags.Number `env:"SOTTO_NEW_UNITS" in:"[0,inf)" default:"1" help:"${serveNewUnits}" placeholder:"RATE"`
 	ClientAddressHeader string       `env:"SOTTO_CLIENT_ADDRESS_HEADER" help:"${serveClientHeader}" placeholder:"NAME"`
 
@@ -192,7 +194,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", at)
 	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
 		Origins: c.AllowOrigin, Metrics: metrics, NewUnits: c.newUnits(),
-		ClientHeader: c.ClientAddressHeader, Issuer: issuer}), log)
+		ClientHeader: c.ClientAddressHeader, Issuer: issuer, Access: api.Access(c.AccessLog)}), log)
 }
 
 // store is what the flags say that data are in, and where that is; usual is the directory without a flag.

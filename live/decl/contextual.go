@@ -329,6 +329,8 @@ func (l *Experiment) checkContextual() error {
 		{"cell_minimum", l.CellMinimum != 0, "a release is of vectors, and has no cells"},
 		{"layer", l.Layer != Layer{}, "all events are in it"},
 		{"webhook", l.Webhook != "", "it stops without an arm that is kept"},
+		{"webhook_form", l.WebhookForm != "", "it stops without an arm that is kept"},
+		{"forget", l.Forget != 0, "an event is a decision of its own, and one that came back would be another"},
 		{"trust", l.TrustModel() != privacy.TrustCentral, "sums of vectors are not gathered"},
 		{"report_after", l.ReportAfter != 0, "their rewards come when they are there"},
 		{"grid", l.Grid != 0, "their rewards are not split"},

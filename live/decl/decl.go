@@ -129,7 +129,11 @@ type Experiment struct {
 	// its units; 0: when somebody does.
 	Retention time.Duration
 	// Webhook is an address, https or of this machine, that is told when the experiment has stopped.
-	Webhook string
+	// WebhookForm is how: FormCloudEvents, or empty for what webhooks were always told.
+	Webhook, WebhookForm string
+	// Forget is how long after its decision, in whole days, a unit is forgotten while the experiment runs; 0: it is not.
+	// A unit that comes back counts as new, and Unit.Assignments pays for how often it can until End.
+	Forget time.Duration
 	// Trust says who has to be believed with rewards, empty for central: see TrustModel. Under any
 	// other, clients report ReportAfter after their decision, whatever has happened (0: half the
 	// window, as it is when the experiment is created), and there are arms alone, without metrics, that count when they are decided. Grid and
@@ -363,6 +367,10 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 			"how long after its stop it is archived by itself, such as 720h"),
 		keyed.Of("webhook", keyed.Filled(""), func(l *Experiment) *string { return &l.Webhook },
 			"the https address that is told when it has stopped; it is as public as the rest"),
+		keyed.Of("webhook_form", keyed.OneOf([]string{FormCloudEvents}), func(l *Experiment) *string { return &l.WebhookForm },
+			"how it is told: cloudevents, for what reads CloudEvents 1.0; in JSON of its own if it is not given"),
+		keyed.Of("forget", days(), func(l *Experiment) *time.Duration { return &l.Forget },
+			"how many days after its decision a unit is forgotten while the experiment runs, such as 90d"),
 	}
 	keys = append(append(keys, gatheringKeys()...), safetyKeys()...)
 	if bandit == catalog.BanditArms {
@@ -466,7 +474,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 
 // ofArms are keys that contextual experiments do not have.
 var ofArms = []string{"arms", "sticky", "metrics", "ratios", "missing", "reports", "fallback", "share", "only", "by",
-	"cell_minimum", "layer", "webhook", "trust", "report_after", "grid", "helper", "cohort", "guard", "ramp"}
+	"cell_minimum", "layer", "webhook", "webhook_form", "forget", "trust", "report_after", "grid", "helper", "cohort", "guard", "ramp"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.
 func (r Reader) Schema() ([]byte, error) {
@@ -693,6 +701,9 @@ func (l *Experiment) Check() error {
 	if err := l.checkWebhook(); err != nil {
 		return err
 	}
+	if err := l.checkForget(); err != nil {
+		return err
+	}
 	if err := l.checkTrust(); err != nil {
 		return err
 	}
@@ -800,7 +811,12 @@ func plural(n int, what string) string {
 }
 
 func (l *Experiment) checkWebhook() error {
-	if l.Webhook == "" {
+	switch {
+	case l.WebhookForm != "" && l.WebhookForm != FormCloudEvents:
+		return l.fail("webhook_form", "is %q, must be %s, or left out", keyed.Clip(l.WebhookForm), FormCloudEvents)
+	case l.WebhookForm != "" && l.Webhook == "":
+		return l.fail("webhook_form", "is given, and there is no webhook")
+	case l.Webhook == "":
 		return nil
 	}
 	return l.checkAddress("webhook", l.Webhook, "https://shop.example/stopped", true)
@@ -1091,7 +1107,7 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
-	text += l.whom() + l.person() + l.totals() + l.heard() + l.celled()
+	text += l.whom() + l.person() + l.forgotten() + l.totals() + l.heard() + l.celled()
 	if l.Missing == MissingDrop {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"

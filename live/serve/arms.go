@@ -98,7 +98,7 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 		return x.give(x.instead(), Default), nil
 	}
 	u, was := x.units[t]
-	spent := was && int(u.used) >= x.decl.Assignments()
+	spent := was && int(u.used) >= x.decl.AtOnce()
 	switch {
 	case spent && x.gone(int(u.arm)):
 		return x.give(x.instead(), Limit), nil

@@ -214,6 +214,11 @@ func (x *served) change(c Change, now int64) error {
 	if err := terms.Check(); err != nil {
 		return placeless(err)
 	}
+	if x.rec.State != Draft {
+		if err := terms.CheckEnd(time.UnixMilli(x.began)); err != nil {
+			return fmt.Errorf("%w: %w", placeless(err), ErrState)
+		}
+	}
 	if c.End != nil && !c.End.IsZero() && c.End.UnixMilli() <= x.date(now) {
 		return fieldError("end", "is %s, which has passed: stop the experiment instead: %w",
 			c.End.UTC().Format(time.RFC3339), ErrState)

@@ -8,7 +8,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -78,6 +80,34 @@ func (x *served) rewrite() {
 		return cmp.Or(cmp.Compare(x.units[a].epoch, x.units[b].epoch), bytes.Compare(a[:], b[:]))
 	}) {
 		x.fresh = x.appendUnit(x.fresh, t, x.units[t])
+	}
+}
+
+// forgetOld forgets the units whose time has come, once a day, where the experiment says so (decl.Experiment.Forget). What
+// it does follows from the times of decisions and the service's clock, which never goes back.
+func (x *served) forgetOld(now int64) {
+	keep, long := x.decl.Forget.Milliseconds(), decl.Day.Milliseconds()
+	day := now / long
+	if keep == 0 || x.play == nil || day == x.day {
+		return
+	}
+	x.day = day
+	begin := time.UnixMilli(x.began)
+	if x.decl.Start.After(begin) {
+		begin = x.decl.Start
+	}
+	if now >= x.decl.LastEnd(begin).UnixMilli() { // who came back would have one assignment too many
+		return
+	}
+	for t, u := range x.units {
+		old := u.decided()/long+keep/long < day
+		if u.propensity == 0 { // what came of an offer
+			old = now >= u.deadline
+		}
+		if old && u.arm != erasedArm {
+			delete(x.units, t)
+			x.todo |= theUnits
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ func (x *served) activate(r reported, now int64) (Status, error) {
 		return Accepted, nil
 	case x.play.Stopped() || x.rec.State == Stopping: // nothing becomes a decision any more
 		return Void, nil
-	case unit && int(mine.used) >= x.decl.Assignments(), r.unit != (tag{}) && x.erased(r.unit):
+	case unit && int(mine.used) >= x.decl.AtOnce(), r.unit != (tag{}) && x.erased(r.unit):
 		return OverLimit, nil
 	}
 	u := assignment{number: beyond, deadline: r.deadline, epoch: x.at, arm: uint16(r.arm)}
@@ -126,12 +126,12 @@ func (x *served) holds(u assignment, now int64) bool {
 		came, said := x.units[ticket{number: u.number, epoch: x.epochs[u.epoch]}.key()]
 		switch {
 		case !said: // or it was, and is forgotten since its window has passed: then it was activated
-			return now < u.by || !x.decl.Free && int(u.used) >= x.decl.Assignments()
+			return now < u.by || !x.decl.Free && int(u.used) >= x.decl.AtOnce()
 		case came.number == beyond:
 			return false
 		}
 	}
-	return !x.decl.Free && (now < u.deadline || int(u.used) >= x.decl.Assignments())
+	return !x.decl.Free && (now < u.deadline || int(u.used) >= x.decl.AtOnce())
 }
 
 // offer makes an assignment an offer, which can be activated for so long.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
 )
 
 // A Kept is what an experiment keeps of a unit, for whoever asks what is known of them. It has no reward and
@@ -127,4 +126,3 @@ func (x *served) kept(units map[tag]assignment, t, p tag, stones [2]tag) Kept {
 	}
 	return out
 }
-

@@ -280,6 +280,7 @@ type assignments struct {
 	fresh  []byte // that have to be written
 	stoned bool   // somebody was erased
 	offers int64  // that were made in this epoch
+	day    int64  // since 1970, on which those of before were forgotten
 	epochs []epochTag
 	at     int32 // the place of the epoch of now
 	known  map[epochTag]play.Epoch
@@ -400,6 +401,9 @@ func (x *served) start(e *Engine, now int64) error {
 	if x.over(now) {
 		return fieldError("end", "is %s, which has passed: it would stop at once, for good: %w",
 			x.decl.End.UTC().Format(time.RFC3339), ErrState)
+	}
+	if err := x.decl.CheckEnd(time.UnixMilli(now)); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrState)
 	}
 	if err := e.apart(x); err != nil {
 		return err

@@ -215,5 +215,9 @@ func (x *served) end(now int64) error {
 	x.forgetPlay()
 	x.rec.Off, x.rec.Changes = nil, nil
 	x.todo = x.todo&^theQueues | theRecord | dropSums
+	if x.decl.Forget > 0 { // nobody's assignment is wanted any more
+		clear(x.units)
+		x.todo |= dropUnits
+	}
 	return nil
 }

@@ -28,6 +28,7 @@ func (x *served) onTick(w *store.Write, now int64) error {
 		}
 		x.todo |= thePlan | theQueues
 	}
+	x.forgetOld(now)
 	if err := x.stopOnTick(at); err != nil || x.play == nil {
 		return err
 	}

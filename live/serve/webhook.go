@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -66,11 +67,41 @@ func (e *Engine) announce(ctx context.Context, x *served) {
 	e.hooks.Go(func() { e.tell(ctx, x, body) })
 }
 
+// CloudEvents 1.0 in JSON, in structured mode.
+const (
+	CloudEventsType    = "application/cloudevents+json"
+	CloudEventsVersion = "1.0"
+)
+
+// A cloudEvent is one that a webhook is told.
+type cloudEvent struct {
+	Version string    `json:"specversion"`
+	ID      string    `json:"id"`     // the same whenever the same is told
+	Source  string    `json:"source"` // the experiment's address, less the service's
+	Type    string    `json:"type"`
+	Subject string    `json:"subject"`
+	Time    time.Time `json:"time"`
+	Content string    `json:"datacontenttype"`
+	Data    any       `json:"data"`
+}
+
+// message is what is told, as JSON: as it is, or as a CloudEvent.
+func (x *served) message(kind string, at time.Time, what any) []byte {
+	body, _ := json.Marshal(what) // there is nothing in it that JSON cannot hold
+	if x.decl.WebhookForm != decl.FormCloudEvents {
+		return body
+	}
+	id := sha256.Sum256(append([]byte(x.decl.Name+" "+kind+" "), body...))
+	body, _ = json.Marshal(cloudEvent{Version: CloudEventsVersion, ID: hex.EncodeToString(id[:16]),
+		Source: "/v1/experiments/" + x.decl.Name, Type: "io.github.sotto-dp.experiment." + kind, Subject: x.decl.Name, Time: at,
+		Content: "application/json", Data: json.RawMessage(body)})
+	return body
+}
+
 // news is what the webhook is to be told next, nil if there is nothing; heard notes that it was.
 func (x *served) news() []byte {
 	if len(x.rec.Harms) > 0 {
-		body, _ := json.Marshal(x.rec.Harms[0]) // there is nothing in it that JSON cannot hold
-		return body
+		return x.message("guard", x.rec.Harms[0].Time, x.rec.Harms[0])
 	}
 	if x.rec.Ended == 0 || x.rec.Told || x.rec.Keep < 0 {
 		return nil
@@ -85,8 +116,7 @@ func (x *served) news() []byte {
 	default:
 		out.Kept = kept
 	}
-	body, _ := json.Marshal(out)
-	return body
+	return x.message("stopped", out.Time, out)
 }
 
 func (x *served) heard(body []byte) {
@@ -102,9 +132,12 @@ func (x *served) heard(body []byte) {
 
 // tell tells a webhook until it has taken it, and notes that.
 func (e *Engine) tell(ctx context.Context, x *served, body []byte) {
-	wait := e.cfg.hookPause
+	wait, kind := e.cfg.hookPause, "application/json"
+	if x.decl.WebhookForm == decl.FormCloudEvents {
+		kind = CloudEventsType + "; charset=utf-8"
+	}
 	for try := 1; ; try++ {
-		err := post(ctx, x.decl.Webhook, x.hookKey, body)
+		err := post(ctx, x.decl.Webhook, kind, x.hookKey, body)
 		if ctx.Err() != nil {
 			return
 		}
@@ -132,14 +165,14 @@ func (e *Engine) tell(ctx context.Context, x *served, body []byte) {
 
 // post tells a webhook once. What it answers is not read, and no redirect is followed: who was
 // named is told, and nobody else.
-func post(ctx context.Context, to string, key, body []byte) error {
+func post(ctx context.Context, to, kind string, key, body []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write(body)
-	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Content-Type", kind)
 	r.Header.Set("User-Agent", "sotto")
 	r.Header.Set(SignatureHeader, "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	client := http.Client{Timeout: hookWithin,

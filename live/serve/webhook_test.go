@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ type hook struct {
 	answers []int // the next ones; 200 when there is none left
 	bodies  []string
 	signed  []string
+	kinds   []string
 	came    chan struct{}
 }
 
@@ -37,6 +39,7 @@ func newHook(t *testing.T, answers ...int) *hook {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.bodies, h.signed = append(h.bodies, string(b)), append(h.signed, r.Header.Get(SignatureHeader))
+		h.kinds = append(h.kinds, r.Header.Get("Content-Type"))
 		code := 200
 		if len(h.answers) > 0 {
 			code, h.answers = h.answers[0], h.answers[1:]
@@ -112,6 +115,27 @@ func TestWebhook(t *testing.T) {
 	}
 	if len(h.came) > 0 {
 		t.Error("it was told again")
+	}
+}
+
+// In the form of CloudEvents 1.0 it is told the same in structured mode, under one id whenever it is told again.
+func TestWebhookCloudEvents(t *testing.T) {
+	c, h := newClock(), newHook(t, 500)
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now, hookPause: time.Millisecond})
+	begin(t, e, shop+"webhook: "+h.URL+"/stopped\nwebhook_form: cloudevents\n")
+	settle(t, e, c, time.Second, 1)
+	if err := e.StopNow(t.Context(), "shop", "blue", "shop"); err != nil {
+		t.Fatal(err)
+	}
+	h.wait(t, 2)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	const want = `{"specversion":"1.0","id":"ID","source":"/v1/experiments/shop","type":"io.github.sotto-dp.experiment.stopped",` +
+		`"subject":"shop","time":"2001-09-09T01:46:41Z","datacontenttype":"application/json","data":{"experiment":"shop",` +
+		`"state":"stopped","answer":"blue","time":"2001-09-09T01:46:41Z"}}`
+	got := regexp.MustCompile(`"id":"[0-9a-f]{32}"`).ReplaceAllString(h.bodies[0], `"id":"ID"`)
+	if got != want || h.bodies[1] != h.bodies[0] || h.kinds[1] != "application/cloudevents+json; charset=utf-8" {
+		t.Errorf("%s, then %s, as %s", h.bodies[0], h.bodies[1], h.kinds)
 	}
 }
 

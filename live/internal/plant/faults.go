@@ -226,8 +226,8 @@ func Faults() []Fault {
 	}, {
 		// Who has met her decision is told after a restart that she has none left.
 		Name: "a met decision forgotten", File: "live/serve/expose.go", Revert: "ac9c269",
-		Was:   `return now < u.by || !x.decl.Free && int(u.used) >= x.decl.Assignments()`,
-		Is:    `return now < u.by || !PLANTED && !x.decl.Free && int(u.used) >= x.decl.Assignments()`,
+		Was:   `return now < u.by || !x.decl.Free && int(u.used) >= x.decl.AtOnce()`,
+		Is:    `return now < u.by || !PLANTED && !x.decl.Free && int(u.used) >= x.decl.AtOnce()`,
 		Needs: "exposure activate, sticky; an activation, its window passes, a restart, the unit asks again",
 	}, {
 		// Who comes again is given an arm that was taken off, and what she reports is lost.

@@ -328,16 +328,31 @@ func (f *front) webhook(_ http.ResponseWriter, r *http.Request) (any, error) {
 	}{x.Experiment.Webhook, secret}, nil
 }
 
-// erase answers the same whether or not there was such a unit.
-func (f *front) erase(w http.ResponseWriter, r *http.Request) (any, error) {
+// unitOf is the unit in a request's path.
+func unitOf(r *http.Request) (string, error) {
 	unit := decisionRequest{Unit: r.PathValue("unit")}
 	if !utf8.ValidString(unit.Unit) {
-		return nil, refused(http.StatusBadRequest, "unit", "unit must be Unicode, as UTF-8 in percent signs")
+		return "", refused(http.StatusBadRequest, "unit", "unit must be Unicode, as UTF-8 in percent signs")
 	}
-	if err := unit.check(); err != nil {
+	return unit.Unit, unit.check()
+}
+
+// kept is what is kept of a unit, for an access request.
+func (f *front) kept(_ http.ResponseWriter, r *http.Request) (any, error) {
+	unit, err := unitOf(r)
+	if err != nil {
 		return nil, err
 	}
-	if err := f.Engine.Erase(r.Context(), r.PathValue("name"), unit.Unit); err != nil {
+	return f.Engine.Kept(r.Context(), r.PathValue("name"), unit)
+}
+
+// erase answers the same whether or not there was such a unit.
+func (f *front) erase(w http.ResponseWriter, r *http.Request) (any, error) {
+	unit, err := unitOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Engine.Erase(r.Context(), r.PathValue("name"), unit); err != nil {
 		return nil, err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -75,6 +75,8 @@ type Config struct {
 	// Metrics are shown to keys with the scope metrics: those that are the engine's
 	// Meter. Nil for none.
 	Metrics *Metrics
+	// Access says which requests leave a line in Log; AccessOff if it is empty.
+	Access Access
 
 	clock func() time.Time // of tests: that of pages' ticks
 }
@@ -109,6 +111,7 @@ func Handler(cfg Config) http.Handler {
 	f.passer.mark = f.tellFrom
 	for _, table := range []map[string]http.HandlerFunc{f.table(), f.pageTable()} {
 		for pattern, h := range table {
+			h = f.logged(pattern, h)
 			if cfg.Metrics != nil {
 				h = cfg.Metrics.timed(pattern, h)
 			}
@@ -169,6 +172,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST /v1/keys":                   f.with(serve.ScopeAdmin, f.newKey),
 		"GET /v1/keys":                    f.with(serve.ScopeAdmin, f.keys),
 		"DELETE /v1/keys/{id}":            f.with(serve.ScopeAdmin, f.revoke),
+		"GET " + one + "/units/{unit}":    f.with(serve.ScopeAdmin, f.kept),
 		"DELETE " + one + "/units/{unit}": f.with(serve.ScopeAdmin, f.erase),
 		"GET /v1/audit":                   f.with(serve.ScopeAdmin, f.audit),
 		"GET /v1/account":                 f.with(serve.ScopeRead, f.account),
@@ -422,6 +426,9 @@ type handled func(w http.ResponseWriter, r *http.Request) (any, error)
 // with asks for a key with a scope.
 func (f *front) with(scope serve.Scope, h handled) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if scope == serve.ScopeReward {
+			hush(w)
+		}
 		k, err := f.may(r, scope)
 		if err != nil {
 			f.answerTo(w, r, err)

@@ -85,6 +85,7 @@ func (m *Metrics) timed(route string, h http.HandlerFunc) http.HandlerFunc {
 type answered struct {
 	http.ResponseWriter
 	status int
+	silent bool // it leaves no line in the log
 }
 
 func (a *answered) WriteHeader(status int) {

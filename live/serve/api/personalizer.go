@@ -183,6 +183,9 @@ func personalErrorOf(path string, p *problem) (personalError, int) {
 // personal asks for a key with a scope that is of one experiment, and names that.
 func (f *front) personal(scope serve.Scope, h handled) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		if scope == serve.ScopeReward {
+			hush(w)
+		}
 		k, err := f.may(r, scope)
 		if err == nil && k.Experiment == "" {
 			err = refused(http.StatusForbidden, "", "the key is of no experiment, which is what tells whose "+

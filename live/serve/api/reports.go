@@ -115,6 +115,7 @@ const maxUpload = 256
 // upload takes reports of trust two-server, as DAP has it. Who has a decision's ticket may report on
 // it: there is no key.
 func (f *front) upload(w http.ResponseWriter, r *http.Request) {
+	hush(w)
 	statuses, err := f.uploaded(w, r)
 	if err != nil {
 		f.answerTo(w, r, err)

@@ -20,6 +20,7 @@ import (
 type trackRequest struct {
 	Events []map[string]json.RawMessage `json:"events"`
 
+	read   func(map[string]json.RawMessage) (serve.Event, error)
 	events []serve.Event
 }
 
@@ -29,7 +30,7 @@ func (q *trackRequest) check() error {
 			serve.MaxEvents))
 	}
 	for i, raw := range q.Events {
-		v, err := compat.Event(raw)
+		v, err := q.read(raw)
 		if err != nil {
 			return atEvent(i, err)
 		}
@@ -57,8 +58,16 @@ func (f *front) track(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var in trackRequest
-	if err := decodeSome(data, &in); err != nil {
+	in := trackRequest{read: compat.Event}
+	switch err = compat.CloudEvents(r.Header.Get("Content-Type"), data, &in.Events); {
+	case err != nil:
+	case in.Events != nil:
+		in.read = compat.CloudEvent
+		err = in.check()
+	default:
+		err = decodeSome(data, &in)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := f.take(r, in.events); err != nil {

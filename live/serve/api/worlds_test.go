@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -44,6 +45,19 @@ func (o *observer) look(method, path, body string) string {
 	return out.Body.String()
 }
 
+// logsAll has each request leave a line in the log, without its time.
+func (w *world) logsAll() {
+	w.log.Reset()
+	timeless := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	w.front = Handler(Config{Engine: w.engine, Metrics: w.front.Metrics, Access: AccessAll,
+		Log: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{ReplaceAttr: timeless}))}).(*front)
+}
+
 // observed is all that everybody can see of a world in which ann, among others, decides and reports
 // as report says, until and not including the public tick of the first release. The observer asks
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
@@ -56,7 +70,8 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 	report func(w *world, path, ann string, second int)) string {
 	t.Helper()
 	w := shopOpen(t)
-	w.asked = front(w.asked)
+	w.logsAll()
+	w.asked = front(w.front)
 	reader, _, err := w.engine.NewKey(t.Context(), "reader", serve.ScopeRead)
 	if err != nil {
 		t.Fatal(err)
@@ -98,6 +113,11 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		report(w, third, *back.Decision, second)
 		report(w, "/v1/experiments/named/events/ann", "", second)
 		report(w, "/v1/track", "ann", second)
+		if second%10 == 5 {
+			for _, of := range []string{x, other, third, fifth, "/v1/experiments/named"} {
+				look(http.MethodGet, of+"/units/ann", "")
+			}
+		}
 		if second%10 == 6 { // of ann, of nobody, and of another event
 			look(http.MethodPost, "/v1/track", event("checkout", "ann", "0.25"))
 			look(http.MethodPost, "/v1/track", event("checkout", "zoe", "0.25"))
@@ -184,7 +204,7 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 				t.Fatalf("something was released after %d seconds", second)
 			}
 			fmt.Fprintln(&o.seen, "released at", w.clock.Now())
-			return o.seen.String() + w.log.String()
+			return o.seen.String() + w.log.String() + w.log.String()
 		}
 	}
 	t.Fatal("nothing was released")
