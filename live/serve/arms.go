@@ -64,7 +64,7 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 	}
 	ends := x.ends(now)
 	switch s := x.rec.State; {
-	case !x.decl.For(ask.Context):
+	case ask.NoConsent || !x.decl.For(ask.Context):
 		return x.give(x.instead(), Default), nil
 	case s == Stopped || s == Archived:
 		return x.give(x.rec.Keep, Static), nil
@@ -198,7 +198,8 @@ func (x *served) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
 	if err := x.checkRank(ask); err != nil {
 		return Ranking{}, given{}, err
 	}
-	d, err := x.armFor(Ask{Unit: ask.Event, Person: ask.Person, Context: ask.Context}, now)
+	d, err := x.armFor(Ask{Unit: ask.Event, Person: ask.Person, Context: ask.Context,
+		NoConsent: ask.NoConsent}, now)
 	if err != nil {
 		return Ranking{}, given{}, err
 	}

@@ -73,6 +73,9 @@ func (x *served) rankActions(ask RankAsk, now int64) (out Ranking, _ given, err 
 	if err := x.look(ask); err != nil {
 		return out, given{}, err
 	}
+	if ask.NoConsent {
+		return x.baseline(ask, Default), given{}, nil
+	}
 	t := tagOf(x.tags, ask.Event)
 	u, was := x.units[t]
 	running, ends := x.rec.State == Running && x.started(now), x.ends(now)

@@ -40,7 +40,8 @@ type RankAsk struct {
 	// Excluded are the IDs of actions that must not be given.
 	Excluded []string
 	// Deferred: the decision counts when it is activated.
-	Deferred bool
+	Deferred  bool
+	NoConsent bool // as Ask has it; what is given without the experiment is the first action
 }
 
 // A Ranked is an action, and the probability that it had of being given.

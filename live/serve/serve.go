@@ -185,6 +185,9 @@ type Ask struct {
 	Person string
 	// Context is public, and used to see whether the experiment is for the unit. It is not kept.
 	Context map[string]any
+	// NoConsent: the unit has not agreed to take part. It is given the fallback, in every state; it is
+	// not looked up, and nothing is kept.
+	NoConsent bool
 	// Force is the name of the arm that is wanted, to look at it: such a decision counts nothing,
 	// says nothing of the unit, and is given in every state. Empty for a decision that counts.
 	Force string

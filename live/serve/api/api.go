@@ -526,8 +526,11 @@ func (f *front) decide(w http.ResponseWriter, r *http.Request) (any, error) {
 		return nil, refused(http.StatusForbidden, "person", "a key of the scope browser names no persons: ask for the "+
 			"decision from the product's server")
 	}
-	if in.Force == "" { // which says nothing of a unit
-		var err error
+	var err error
+	if ask.NoConsent, err = refuses(in.Consent, in.Context); err != nil {
+		return nil, err
+	}
+	if in.Force == "" && !ask.NoConsent { // neither says anything of a unit
 		if v, err = f.unit(r, r.PathValue("name"), in.Unit, in.UnitToken); err != nil {
 			return nil, err
 		}

@@ -27,6 +27,7 @@ type decisionRequest struct {
 	Person    string         `json:"person"`
 	Context   map[string]any `json:"context"`
 	Force     string         `json:"force"`
+	Consent   *bool          `json:"consent"` // true if it is not given
 }
 
 func (d *decisionRequest) check() error {
@@ -39,7 +40,23 @@ func (d *decisionRequest) check() error {
 	if d.Unit != "" && d.UnitToken != "" {
 		return refused(http.StatusBadRequest, "unit_token", "give unit or unit_token, not both")
 	}
-	return nil
+	_, err := refuses(d.Consent, d.Context)
+	return err
+}
+
+// consentField is what a context says consent by, for clients that have no other place for it.
+const consentField = "consent"
+
+// refuses says whether a unit takes no part, by a request's consent or by its context's. What is neither
+// true nor false is refused: it may mean that the unit does not agree.
+func refuses(consent *bool, context map[string]any) (bool, error) {
+	of, there := context[consentField]
+	agrees, known := of.(bool)
+	if there && of != nil && !known {
+		return false, refused(http.StatusBadRequest, "context."+consentField, "context."+consentField+
+			" must be true or false")
+	}
+	return consent != nil && !*consent || known && !agrees, nil
 }
 
 // checkPerson refuses names that others would share.

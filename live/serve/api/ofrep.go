@@ -65,12 +65,15 @@ func target(w http.ResponseWriter, r *http.Request) (ask serve.Ask, bad *flagJSO
 			ask.Context[name] = v
 		}
 	}
+	if ask.NoConsent, err = refuses(nil, ask.Context); err != nil {
+		return fail("INVALID_CONTEXT", err.Error())
+	}
 	return ask, nil
 }
 
 // targeted sees to it that a targetingKey which a page sends was signed.
 func (f *front) targeted(r *http.Request, experiment string, ask *serve.Ask) (v visitor, err error) {
-	if k, _ := serve.By(r.Context()); k.Scopes&serve.ScopeBrowser != 0 {
+	if k, _ := serve.By(r.Context()); k.Scopes&serve.ScopeBrowser != 0 && !ask.NoConsent {
 		v, err = f.unit(r, experiment, "", ask.Unit)
 		ask.Unit = v.unit
 	}
@@ -157,7 +160,7 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 	case errors.Is(unsigned, serve.ErrSignature): // it may be for some
 	case unsigned != nil:
 		return nil, unsigned
-	case everywhere.Unit == "":
+	case everywhere.Unit == "" && !ask.NoConsent:
 		f.send(w, &flagJSON{Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
 			Details: "context.targetingKey must name the unit"})
 		return nil, nil

@@ -61,6 +61,15 @@ func (q *personalRank) own(t terms) (rankRequest, error) {
 	if q.EventID != nil {
 		out.Event = *q.EventID
 	}
+	for _, of := range q.ContextFeatures { // also where contexts are not looked at
+		refuse, err := refuses(nil, of)
+		if err != nil {
+			return out, err
+		}
+		if refuse {
+			out.Consent = new(bool)
+		}
+	}
 	merge := func(field string, in []map[string]any, looked bool) (map[string]any, error) {
 		if !looked {
 			return nil, nil

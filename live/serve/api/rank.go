@@ -21,6 +21,7 @@ type rankRequest struct {
 	Actions  []actionRequest `json:"actions"`
 	Excluded []string        `json:"excluded"`
 	Deferred bool            `json:"deferred"`
+	Consent  *bool           `json:"consent"`
 }
 
 type actionRequest struct {
@@ -44,7 +45,8 @@ func (q *rankRequest) check() error {
 			return refused(http.StatusBadRequest, field, field+" is missing")
 		}
 	}
-	return nil
+	_, err := refuses(q.Consent, q.Context)
+	return err
 }
 
 // checkEvent refuses names that others would share, or that cannot be reported on.
@@ -60,6 +62,7 @@ func checkEvent(event string) error {
 
 func (q *rankRequest) ask() serve.RankAsk {
 	ask := serve.RankAsk{Event: q.Event, Person: q.Person, Context: q.Context, Excluded: q.Excluded, Deferred: q.Deferred}
+	ask.NoConsent, _ = refuses(q.Consent, q.Context) // it was checked
 	for _, a := range q.Actions {
 		ask.Actions = append(ask.Actions, serve.Action(a))
 	}
