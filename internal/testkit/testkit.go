@@ -36,16 +36,16 @@ func Program(t testing.TB, names ...string) string {
 
 // Browse opens an address in Chromium, without a window and with a profile of its own, until the
 // test ends.
-func Browse(t testing.TB, address string) {
+func Browse(t testing.TB, address string, flags ...string) (profile string) {
 	t.Helper()
 	path := Program(t, "chromium", "chromium-browser", "google-chrome")
 	profile, err := os.MkdirTemp("", "chromium-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), path, "--headless", "--no-sandbox", "--disable-gpu",
+	c := exec.CommandContext(t.Context(), path, append(flags, "--headless", "--no-sandbox", "--disable-gpu",
 		"--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--no-first-run", "--disable-dev-shm-usage", "--user-data-dir="+profile, address)
+		"--no-first-run", "--disable-dev-shm-usage", "--user-data-dir="+profile, address)...)
 	errs := &bytes.Buffer{}
 	c.Stderr = errs
 	c.WaitDelay = 5 * time.Second
@@ -65,4 +65,5 @@ func Browse(t testing.TB, address string) {
 			t.Log(errs.String())
 		}
 	})
+	return profile
 }

@@ -36,18 +36,22 @@ func (e *Engine) Visitor(session string) Key {
 	if err != nil || len(b) != 16 || e.latest()/1000 >= int64(binary.BigEndian.Uint64(b[8:])) {
 		return Key{}
 	}
-	id := int64(binary.BigEndian.Uint64(b))
-	e.mu.RLock()
-	at := slices.IndexFunc(e.keys, func(r store.Record) bool { return r.ID == id && len(r.Data) >= keyBytes })
-	var hash [sha256.Size]byte
-	if at >= 0 {
-		hash = [sha256.Size]byte(e.keys[at].Data)
-	}
-	e.mu.RUnlock()
-	if at < 0 || !hmac.Equal(mac64(e.sessionKey(hash), text), []byte(mac)) {
+	hash, ok := e.hashOf(int64(binary.BigEndian.Uint64(b)))
+	if !ok || !hmac.Equal(mac64(e.sessionKey(hash), text), []byte(mac)) {
 		return Key{}
 	}
 	return e.who(hash)
+}
+
+// hashOf is the hash of a key, by its ID.
+func (e *Engine) hashOf(id int64) (hash [sha256.Size]byte, ok bool) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	at := slices.IndexFunc(e.keys, func(r store.Record) bool { return r.ID == id && len(r.Data) >= keyBytes })
+	if at < 0 {
+		return hash, false
+	}
+	return [sha256.Size]byte(e.keys[at].Data), true
 }
 
 // sessionKey signs the sessions of a key, of which the store has the hash.

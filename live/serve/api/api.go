@@ -83,12 +83,13 @@ type Config struct {
 
 type front struct {
 	Config
-	routes *http.ServeMux
-	passer *forwarder
-	pages  *page.Pages
-	terms  sync.Map // by experiment, of termsOf
-	fresh  *newUnits
-	shared sync.Once // it was said that a proxy's visitors are one address
+	routes  *http.ServeMux
+	passer  *forwarder
+	pages   *page.Pages
+	terms   sync.Map // by experiment, of termsOf
+	fresh   *newUnits
+	shared  sync.Once // it was said that a proxy's visitors are one address
+	streams streams
 	// what lasts is ended when the service is
 	ending context.Context
 	end    context.CancelFunc
@@ -179,6 +180,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 
 		"POST /ofrep/v1/evaluate/flags/{key}": f.with(serve.ScopeDecide, f.flag),
 		"POST /ofrep/v1/evaluate/flags":       f.with(serve.ScopeDecide, f.flags),
+		"GET " + streamPath:                   f.stream,
 	}
 }
 

@@ -3,10 +3,12 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -86,7 +88,7 @@ func TestWebProviderInPage(t *testing.T) {
 	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "shop", "other", 1))
 	sign, key := w.keyWith(serve.ScopeSign), w.keyWith(browserScopes)
 	visitor := client.SignUnit(sign, "shop", "ann", w.clock.Now().Add(time.Hour))
-	rewards, asked := make(chan string, 1), make(chan string, 100)
+	rewards, asked, sees := make(chan string, 1), make(chan string, 100), make(chan string, 100)
 	service := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -101,11 +103,20 @@ func TestWebProviderInPage(t *testing.T) {
 		}
 	}))
 	defer service.Close()
+	defer w.front.end() // and streams, for which it would wait
 	dir := t.TempDir()
-	page := strings.NewReplacer("https://bandits.example", service.URL, "sotto_…", key, "60_000", "50").
+	page := strings.NewReplacer("https://bandits.example", service.URL, "sotto_…", key, "cacheMode: 'disabled'",
+		"cacheMode: 'disabled', inactivityDelaySec: 1").
 		Replace(string(code)) + `
 await fetch('/not-in-the-policy').catch(() => {}); // it is refused by the browser
-setTimeout(() => button.click(), 500);`
+setTimeout(() => button.click(), 500);
+OpenFeature.addHandler('PROVIDER_CONFIGURATION_CHANGED', () => {
+  const flags = OpenFeature.getClient();
+  const { variant, reason } = [flags.getStringDetails('shop', ''), flags.getObjectDetails('shop', {})]
+    .find((d) => !d.errorCode);
+  new Image().src = '/sees?' + variant + ' ' + reason; // the policy lets it fetch from the service alone
+});
+document.addEventListener('visibilitychange', () => { new Image().src = '/sees?' + document.visibilityState; });`
 	if err := os.WriteFile(filepath.Join(dir, "page.mjs"), []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +140,9 @@ setTimeout(() => button.click(), 500);`
 				`<script type="module" src="/app.js"></script>`, visitor)
 		case "/app.js":
 			http.ServeFile(out, r, filepath.Join(dir, "app.js"))
+		case "/sees":
+			text, _ := url.QueryUnescape(r.URL.RawQuery)
+			sees <- text
 		case "/not-in-the-policy":
 			t.Error("the page's policy is not kept")
 		default:
@@ -137,7 +151,7 @@ setTimeout(() => button.click(), 500);`
 	}))
 	defer front.Close()
 	w.front.Origins = []string{front.URL}
-	testkit.Browse(t, front.URL)
+	profile := testkit.Browse(t, front.URL, "--remote-debugging-port=0")
 	select {
 	case got := <-rewards:
 		if want := fmt.Sprintf(`{"decision":%q,"reward":1}`, *w.decide("ann").Decision); got != want {
@@ -146,7 +160,82 @@ setTimeout(() => button.click(), 500);`
 	case <-time.After(time.Minute):
 		t.Fatalf("no reward comes; the service saw %d requests", len(asked))
 	}
+	next := func(want string) {
+		t.Helper()
+		select {
+		case got := <-sees:
+			if got != want {
+				t.Fatalf("the page sees %s, must see %s", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("the page does not see %s", want)
+		}
+	}
+	// what ann was given is removed, and the page is told
+	given := w.decide("ann").Arm
+	left := map[string]string{"red": "blue", "blue": "red"}[given]
+	w.want(200, "PATCH", "/v1/experiments/shop", fmt.Sprintf(`{"off": [%q]}`, given))
+	w.pass(time.Second)
+	w.pass(time.Second)
+	next(left + " SPLIT")
 	if first, again := <-asked, <-asked; first != allFlags+" " || !strings.HasPrefix(again, allFlags+` "`) {
 		t.Errorf("%q and %q were asked", first, again)
+	}
+	// nobody sees it: its stream ends, and what happens meanwhile is seen when somebody looks again
+	open := func() int {
+		w.front.streams.mu.Lock()
+		defer w.front.streams.mu.Unlock()
+		return w.front.streams.all
+	}
+	if open() != 1 {
+		t.Errorf("%d streams are open", open())
+	}
+	tab := tabs(t, profile)
+	tab(http.MethodPut, "new?about:blank")
+	next("hidden")
+	for i := 0; open() > 0; i++ {
+		if i > 600 {
+			t.Fatal("the stream of a page that nobody sees is open")
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	w.want(200, "POST", "/v1/experiments/shop/stop", fmt.Sprintf(`{"keep": %q, "now": true, "confirm": "shop"}`, left))
+	var all []struct{ ID, URL string }
+	if err := json.Unmarshal(tab(http.MethodGet, "list"), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if one.URL == front.URL+"/" {
+			tab(http.MethodGet, "activate/"+one.ID)
+		}
+	}
+	next("visible")
+	next(left + " STATIC")
+}
+
+// tabs asks a browser that was started with --remote-debugging-port=0 about its tabs.
+func tabs(t *testing.T, profile string) func(method, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(profile, "DevToolsActivePort"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, _, _ := strings.Cut(string(text), "\n")
+	return func(method, path string) []byte {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+port+"/json/"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = out.Body.Close() }()
+		b, err := io.ReadAll(out.Body)
+		if err != nil || out.StatusCode != 200 {
+			t.Fatalf("%s: %d %s, %v", path, out.StatusCode, b, err)
+		}
+		return b
 	}
 }

@@ -25,6 +25,7 @@ type flagJSON struct {
 	Details  string          `json:"errorDetails,omitempty"`
 
 	status int
+	ends   time.Time // when asking again may give another decision; zero if it has none
 }
 
 var flagReasons = map[serve.Reason]string{serve.Split: "SPLIT", serve.Limit: "SPLIT",
@@ -57,6 +58,14 @@ func target(w http.ResponseWriter, r *http.Request) (ask serve.Ask, bad *flagJSO
 	if strings.ContainsRune(ask.Unit, utf8.RuneError) {
 		return fail("INVALID_CONTEXT", "targetingKey must be Unicode, without U+FFFD")
 	}
+	if err := tells(&ask, context); err != nil {
+		return fail("INVALID_CONTEXT", err.Error())
+	}
+	return ask, nil
+}
+
+// tells adds what a context says.
+func tells(ask *serve.Ask, context map[string]json.RawMessage) (err error) {
 	ask.Context = map[string]any{}
 	for name, text := range context {
 		var v any
@@ -65,10 +74,8 @@ func target(w http.ResponseWriter, r *http.Request) (ask serve.Ask, bad *flagJSO
 			ask.Context[name] = v
 		}
 	}
-	if ask.NoConsent, err = refuses(nil, ask.Context); err != nil {
-		return fail("INVALID_CONTEXT", err.Error())
-	}
-	return ask, nil
+	ask.NoConsent, err = refuses(nil, ask.Context)
+	return err
 }
 
 // targeted sees to it that a targetingKey which a page sends was signed.
@@ -107,7 +114,10 @@ func (f *front) evaluate(r *http.Request, name string, ask serve.Ask) *flagJSON 
 	if d.Token != "" {
 		out.Metadata["decision"] = d.Token
 		out.Metadata["expires_at"] = d.Expires.UTC().Format(time.RFC3339Nano)
-		if !d.ActivateBy.IsZero() {
+		if out.ends = d.Expires; !d.ActivateBy.IsZero() {
+			if d.ActivateBy.After(f.Engine.Time()) {
+				out.ends = d.ActivateBy
+			}
 			out.Metadata["activate_by"] = d.ActivateBy.UTC().Format(time.RFC3339Nano)
 		}
 	}
@@ -143,34 +153,38 @@ func (f *front) flag(w http.ResponseWriter, r *http.Request) (any, error) {
 	return nil, nil
 }
 
-// flags evaluates all experiments that are not drafts and not archived, and that are sticky or whose
+// evaluations are all flags of a unit.
+type evaluations struct {
+	flags []*flagJSON
+	unit  string       // empty if it takes no part
+	ends  time.Time    // when the first of its decisions does; zero if it has none
+	by    []serve.Info // what they follow from
+}
+
+// evaluateAll evaluates all experiments that are not drafts and not archived, and that are sticky or whose
 // decisions count when they are activated: clients ask for all of them again and again, which would
-// be a decision that counts of the others each time. Nor has OFREP a place for a person. Those that the key or the signature of the unit
-// is not good for are left out; a signature that is good for none is refused.
-func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
-	ask, bad := target(w, r)
-	if bad != nil {
-		f.send(w, bad)
-		return nil, nil
-	}
+// be a decision that counts of the others each time. Nor is there a place for a person. Those that the key or the signature of the unit
+// is not good for are left out; a signature that is good for none is refused. An evaluation that the service failed in is
+// the only one.
+func (f *front) evaluateAll(w http.ResponseWriter, r *http.Request, ask serve.Ask) (out evaluations, err error) {
 	everywhere := ask
 	v, unsigned := f.targeted(r, serve.AnyExperiment, &everywhere)
 	defer f.leave(&v)
 	switch {
 	case errors.Is(unsigned, serve.ErrSignature): // it may be for some
 	case unsigned != nil:
-		return nil, unsigned
+		return out, unsigned
 	case everywhere.Unit == "" && !ask.NoConsent:
-		f.send(w, &flagJSON{Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
-			Details: "context.targetingKey must name the unit"})
-		return nil, nil
+		return evaluations{flags: []*flagJSON{{Code: "TARGETING_KEY_MISSING", status: http.StatusBadRequest,
+			Details: "context.targetingKey must name the unit"}}}, nil
 	}
-	out := struct {
-		Flags []*flagJSON `json:"flags"`
-	}{[]*flagJSON{}}
+	out.flags, out.by = []*flagJSON{}, f.Engine.List(r.Context())
+	if !ask.NoConsent {
+		out.unit = everywhere.Unit
+	}
 	k, _ := serve.By(r.Context())
 	refused := unsigned
-	for _, x := range f.Engine.List(r.Context()) {
+	for _, x := range out.by {
 		d, here := x.Experiment, everywhere
 		if !k.For(d.Name) {
 			continue
@@ -182,22 +196,50 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 			}
 			refused = nil
 		}
-		if d.Contextual != nil || d.Gathering().On() || d.Free && d.Activation() == 0 || d.Unit.PerPerson > 0 ||
-			x.State == serve.Draft || x.State == serve.Archived {
+		if !inBulk(&x) {
 			continue
 		}
 		one := f.evaluate(r, d.Name, here)
 		if one.status >= http.StatusInternalServerError {
-			f.send(w, one)
-			return nil, nil
+			return evaluations{flags: []*flagJSON{one}}, nil
 		}
-		if out.Flags = append(out.Flags, one); one.Metadata["decision"] != nil {
+		if out.flags = append(out.flags, one); one.Metadata["decision"] != nil {
 			f.bake(w, &v)
 		}
+		if one.ends.After(f.Engine.Time()) && (out.ends.IsZero() || one.ends.Before(out.ends)) {
+			out.ends = one.ends
+		}
 	}
-	if refused != nil {
-		return nil, refused
+	return out, refused
+}
+
+// failure is what a unit is told instead of all its flags; nil if it is told these.
+func (e *evaluations) failure() *flagJSON {
+	if len(e.flags) == 1 && (e.flags[0].Key == "" || e.flags[0].status >= http.StatusInternalServerError) {
+		return e.flags[0]
 	}
+	return nil
+}
+
+func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
+	ask, bad := target(w, r)
+	if bad != nil {
+		f.send(w, bad)
+		return nil, nil
+	}
+	all, err := f.evaluateAll(w, r, ask)
+	if err != nil {
+		return nil, err
+	}
+	if bad := all.failure(); bad != nil {
+		f.send(w, bad)
+		return nil, nil
+	}
+	k, _ := serve.By(r.Context())
+	out := struct {
+		Flags   []*flagJSON  `json:"flags"`
+		Streams []streamJSON `json:"eventStreams"`
+	}{all.flags, []streamJSON{f.streamFor(r, k, all)}}
 	b, err := json.Marshal(out)
 	if err != nil {
 		return nil, err

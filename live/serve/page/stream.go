@@ -25,9 +25,9 @@ const (
 )
 
 const (
-	// beatEvery is how many ticks pass between two heartbeats, which have intermediaries keep the
+	// BeatEvery is how many ticks pass between two heartbeats, which have intermediaries keep the
 	// connection open.
-	beatEvery = 15
+	BeatEvery = 15
 	// mostOpen bounds the pages that are open at once, of all experiments.
 	mostOpen = 10_000
 	// keptOpen is how many of these are for who has a key: others see public experiments alone.
@@ -224,6 +224,14 @@ func (p *Pages) Events(w http.ResponseWriter, r *http.Request) error {
 	defer p.open.Add(-1)
 	in := p.join(name, has)
 	defer p.leave(name, in)
+	Follow(w, r, in.in, p.cfg.Engine, func() bool { return p.cfg.May(r) }, p.ended)
+	return nil
+}
+
+// Follow sends what comes in as server-sent events, until in or ended is closed, the reader has gone or is
+// too slow, or may says no: that is asked again when a key changes, and now and then.
+func Follow(w http.ResponseWriter, r *http.Request, in <-chan []byte, e *serve.Engine, may func() bool,
+	ended <-chan struct{}) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // of a proxy
@@ -234,36 +242,36 @@ func (p *Pages) Events(w http.ResponseWriter, r *http.Request) error {
 		return err == nil && c.Flush() == nil
 	}
 	if !send([]byte("retry: 2000\n\n")) {
-		return nil
+		return
 	}
 	// A key that was revoked since the request was let in is seen here, and one that is from now on
 	// by the channel.
-	changed := p.cfg.Engine.KeysChanged()
+	changed := e.KeysChanged()
 	asked := time.Now()
-	if !p.cfg.May(r) {
-		return nil
+	if !may() {
+		return
 	}
 	for {
 		var text []byte
 		open := true
 		select {
-		case text, open = <-in.in:
+		case text, open = <-in:
 		case <-changed:
-		case <-p.ended:
-			return nil
+		case <-ended:
+			return
 		case <-r.Context().Done():
-			return nil
+			return
 		}
 		select {
 		case <-changed:
-			changed, asked = p.cfg.Engine.KeysChanged(), time.Time{}
+			changed, asked = e.KeysChanged(), time.Time{}
 		default:
 		}
 		if time.Since(asked) >= askAgain {
-			open, asked = open && p.cfg.May(r), time.Now()
+			open, asked = open && may(), time.Now()
 		}
 		if !open || len(text) > 0 && !send(text) {
-			return nil
+			return
 		}
 	}
 }
@@ -307,7 +315,7 @@ func (p *Pages) join(name, has string) *reader {
 	s.open[in] = true
 	if !s.runs {
 		s.runs = true
-		go p.run(name, s)
+		go EachTick(p.ended, func(at time.Time) bool { return p.tell(name, s, at.Unix()) })
 	}
 	return in
 }
@@ -319,25 +327,25 @@ func (p *Pages) leave(name string, in *reader) {
 	delete(s.open, in)
 }
 
-// run tells the open pages of an experiment what is new, until there are none.
-func (p *Pages) run(name string, s *stream) {
+// EachTick does something a little after each public tick, until that says no or ended is closed.
+func EachTick(ended <-chan struct{}, do func(at time.Time) bool) {
 	for {
 		now := time.Now()
 		next := now.Add(-TickAfter).Truncate(Tick).Add(Tick + TickAfter)
 		timer := time.NewTimer(next.Sub(now))
 		select {
-		case <-p.ended:
+		case <-ended:
 			timer.Stop()
 			return
 		case at := <-timer.C:
-			if !p.tell(name, s, at.Unix()) {
+			if !do(at) {
 				return
 			}
 		}
 	}
 }
 
-// tell is one tick; false if there is nobody, and it is the last.
+// tell tells the open pages of an experiment what is new at a tick; false if there are none, and it is the last.
 func (p *Pages) tell(name string, s *stream, tick int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,7 +378,7 @@ func (p *Pages) tell(name string, s *stream, tick int64) bool {
 					text = append(text, e.text...)
 				}
 			}
-			if len(text) == 0 && tick%beatEvery == 0 {
+			if len(text) == 0 && tick%BeatEvery == 0 {
 				text = []byte(":\n\n")
 			}
 			texts[in.next] = text
