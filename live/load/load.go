@@ -127,17 +127,7 @@ func Run(ctx context.Context, cfg Config) (_ []Figure, err error) {
 
 	var out []Figure
 	figure := func(f Figure) { out = append(out, f) }
-	bare := http.NewServeMux()
-	bare.HandleFunc("POST /v1/experiments/{name}/decisions", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.Copy(io.Discard, r.Body); err == nil {
-			fixed(w)
-		}
-	})
-	bare.HandleFunc("POST /v1/experiments/{name}/rewards", func(w http.ResponseWriter, r *http.Request) {
-		if b, err := io.ReadAll(r.Body); err == nil && log.append(append(b, '\n')) == nil {
-			fixed(w)
-		}
-	})
+	bare := bareHandler(log)
 	const decisions, rewards = "/v1/experiments/free/decisions", "/v1/experiments/free/rewards"
 	unit := func(before, after string) func([]byte, int) []byte {
 		return func(b []byte, i int) []byte {
@@ -224,6 +214,22 @@ func Run(ctx context.Context, cfg Config) (_ []Figure, err error) {
 		figure(f)
 	}
 	return out, nil
+}
+
+// bareHandler is the peers: what answers and does no more, and what appends to a log and answers.
+func bareHandler(log *syncedLog) http.Handler {
+	bare := http.NewServeMux()
+	bare.HandleFunc("POST /v1/experiments/{name}/decisions", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil {
+			fixed(w)
+		}
+	})
+	bare.HandleFunc("POST /v1/experiments/{name}/rewards", func(w http.ResponseWriter, r *http.Request) {
+		if b, err := io.ReadAll(r.Body); err == nil && log.append(append(b, '\n')) == nil {
+			fixed(w)
+		}
+	})
+	return bare
 }
 
 // micros is a time in microseconds for each of n.

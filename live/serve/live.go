@@ -175,8 +175,9 @@ type served struct {
 	decl     Experiment
 	values   []json.RawMessage // by arm, what decisions give as its value
 	tokenKey []byte
-	hookKey  []byte   // signs what its webhook is told
-	gatherer gatherer // nil where rewards come in the open
+	readers  sync.Pool // of signers, to read tokens without the lock
+	hookKey  []byte    // signs what its webhook is told
+	gatherer gatherer  // nil where rewards come in the open
 	// several reports of a decision count
 	aggregates bool
 	listens    []string // names of events

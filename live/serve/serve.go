@@ -468,7 +468,8 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 	}
 	j := &job{on: x, at: e.now(), results: make([]Result, len(reports)),
 		reports: make([]reported, 0, len(reports))}
-	sign := newSigner(x.tokenKey)
+	sign := x.reader()
+	defer x.readers.Put(sign)
 	for i, r := range reports {
 		switch t, ok := sign.read(r.Token); {
 		case !ok:

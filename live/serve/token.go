@@ -72,6 +72,15 @@ func keyFor(secret, experiment []byte, use string) []byte {
 
 func newSigner(key []byte) signer { return signer{hmac.New(sha256.New, key)} }
 
+// reader is a signer for who reads tokens, and puts it back into x.readers: to make one takes longer than to
+// read a token.
+func (x *served) reader() signer {
+	if s, ok := x.readers.Get().(signer); ok {
+		return s
+	}
+	return newSigner(x.tokenKey)
+}
+
 func (s signer) sign(t ticket, unit tag) string {
 	b := make([]byte, 0, offerBytes+16)
 	b = append(b, t.epoch[:]...)

@@ -116,7 +116,7 @@ func Handler(cfg Config) http.Handler {
 			if cfg.Metrics != nil {
 				h = cfg.Metrics.timed(pattern, h)
 			}
-			f.routes.HandleFunc(pattern, h)
+			f.routes.HandleFunc(pattern, limited(pattern, h))
 		}
 	}
 	return f
@@ -187,6 +187,9 @@ func (f *front) table() map[string]http.HandlerFunc {
 // own is what every process answers by itself, whoever writes.
 var own = map[string]bool{"/livez": true, "/openapi.yaml": true}
 
+// Values of headers that most answers have. Nobody writes into them: who adds to one gets a copy.
+var noStore, noSniff, jsonKind = []string{"no-store"}, []string{"nosniff"}, []string{"application/json"}
+
 // ServeHTTP implements http.Handler.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if from := r.Header.Get(forwarded); from != "" && from != f.Engine.Database() &&
@@ -209,31 +212,43 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
 	if isAPI(r.URL.Path) && f.cross(w, r) {
 		return
 	}
-	// the mux knows why, and says it in its way
-	if _, pattern := f.routes.Handler(r); pattern == "" {
-		var seen status
-		seen.header = http.Header{}
-		f.routes.ServeHTTP(&seen, r)
-		if allow := seen.header.Get("Allow"); allow != "" {
-			h.Set("Allow", allow)
-			f.answerTo(w, r, refused(http.StatusMethodNotAllowed, "", "use one of "+allow))
-			return
-		}
-		f.answerTo(w, r, refused(http.StatusNotFound, "", "there is nothing here; /openapi.yaml "+
-			"says what there is"))
+	seen := &unmatched{to: w}
+	if f.routes.ServeHTTP(seen, r); seen.header == nil {
 		return
 	}
-	if r.Method != http.MethodGet { // a transcript may be long, and the rest waits for nothing
+	if _, pattern := f.routes.Handler(r); pattern != "" { // it is elsewhere
+		f.routes.ServeHTTP(w, r)
+		return
+	}
+	// the mux knows why nothing matches, and says it in its way
+	if allow := seen.header.Get("Allow"); allow != "" {
+		h.Set("Allow", allow)
+		f.answerTo(w, r, refused(http.StatusMethodNotAllowed, "", "use one of "+allow))
+		return
+	}
+	f.answerTo(w, r, refused(http.StatusNotFound, "", "there is nothing here; /openapi.yaml "+
+		"says what there is"))
+}
+
+// unlimited are the routes that wait for no disk, and that there are many requests of: a timer for each
+// would be a tenth of what they take.
+var unlimited = map[string]bool{"POST /v1/experiments/{name}/decisions": true,
+	"POST /ofrep/v1/evaluate/flags/{key}": true}
+
+// limited answers a route in time. A transcript may be long, and what is read waits for nothing.
+func limited(pattern string, h http.HandlerFunc) http.HandlerFunc {
+	if strings.HasPrefix(pattern, http.MethodGet+" ") || unlimited[pattern] {
+		return func(w http.ResponseWriter, r *http.Request) { h(matched(w), r) }
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
-		r = r.WithContext(ctx)
+		h(matched(w), r.WithContext(ctx))
 	}
-	f.routes.ServeHTTP(w, r)
 }
 
 // nowhere answers a request that nobody can be asked: nobody is known to write, or he cannot be
@@ -249,12 +264,29 @@ func (f *front) nowhere(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A status is a response that nobody gets.
-type status struct{ header http.Header }
+// An unmatched response has what the mux answers where nothing matches, which nobody gets. Routes answer
+// where it came from.
+type unmatched struct {
+	to     http.ResponseWriter
+	header http.Header // nil until it is asked for
+}
 
-func (s *status) Header() http.Header         { return s.header }
-func (s *status) Write(b []byte) (int, error) { return len(b), nil }
-func (s *status) WriteHeader(int)             {}
+// matched is where a route answers.
+func matched(w http.ResponseWriter) http.ResponseWriter {
+	if u, is := w.(*unmatched); is {
+		return u.to
+	}
+	return w
+}
+
+func (u *unmatched) Header() http.Header {
+	if u.header == nil {
+		u.header = http.Header{}
+	}
+	return u.header
+}
+func (u *unmatched) Write(b []byte) (int, error) { return len(b), nil }
+func (u *unmatched) WriteHeader(int)             {}
 
 // A problem is an error as RFC 9457 has it.
 type problem struct {
@@ -360,12 +392,16 @@ func (f *front) problem(w http.ResponseWriter, err error) *problem {
 }
 
 func write(w http.ResponseWriter, status int, kind string, v any) {
-	b, err := json.Marshal(v)
+	b, err := marshal(v)
 	if err != nil {
 		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", kind)
+	if kind == jsonKind[0] {
+		w.Header()["Content-Type"] = jsonKind
+	} else {
+		w.Header().Set("Content-Type", kind)
+	}
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // who has gone is told nothing
 }

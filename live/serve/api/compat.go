@@ -42,6 +42,7 @@ func (f *front) foreign(w http.ResponseWriter, r *http.Request, limit int64, int
 			io.Reader
 			io.Closer
 		}{z, r.Body}
+		r.ContentLength = -1 // which was of what came
 	}
 	data, err := body(w, r, limit)
 	if err != nil {

@@ -278,8 +278,18 @@ func read(w http.ResponseWriter, r *http.Request, limit int64, into request) err
 	return decode(data, into)
 }
 
+// bodyAtOnce is how much of a body there is room for before it comes.
+const bodyAtOnce = 4 << 10
+
 func body(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var data []byte
+	var err error
+	if n := r.ContentLength; n >= 0 && n <= min(limit, bodyAtOnce) { // which the server holds it to
+		data = make([]byte, n)
+		_, err = io.ReadFull(r.Body, data)
+	} else {
+		data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	}
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
@@ -321,6 +331,9 @@ func decodeInto(data []byte, into any, whole bool) error {
 	}
 	if data = bytes.TrimSpace(data); len(data) == 0 {
 		data = []byte("{}")
+	}
+	if q, is := into.(quickly); is && q.readFrom(data) {
+		return nil
 	}
 	if data[0] != '{' {
 		return refused(http.StatusBadRequest, "", "the body must be a JSON object")

@@ -1,0 +1,147 @@
+//go:build unix
+
+package load
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/api"
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+// used is the processor's time of this process, the system's part included or not.
+func used(system bool) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	t := u.Utime.Nano()
+	if system {
+		t += u.Stime.Nano()
+	}
+	return time.Duration(t)
+}
+
+const benchFree = `
+name: free
+arms: [{name: red, value: "#c00"}, {name: blue, value: "#00c"}]
+policy: {policy: dp-klucb}
+budget: {epsilon: 1}
+unit: {of: visit}
+reward: {range: [0, 1], default: 0}
+window: 24h
+floor: 0.05
+sticky: false
+`
+
+// turn is how many requests one side has before the other's come.
+const turn = 4096
+
+// A side is one of those that take turns.
+type side struct {
+	name string
+	kind kind
+	h    http.Handler
+}
+
+// A bench is an engine with an experiment, and what is asked of it.
+type bench struct {
+	*testing.B
+	e              *serve.Engine
+	key            string
+	tokens         []string
+	decide, reward kind
+}
+
+func newBench(b *testing.B, e *serve.Engine) *bench {
+	b.Helper()
+	x, err := decl.Reader{}.Parse("load", []byte(benchFree))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := errors.Join(e.Create(b.Context(), *x), e.Start(b.Context(), "free")); err != nil {
+		b.Fatal(err)
+	}
+	out := &bench{B: b, e: e}
+	if out.key, _, err = e.NewKey(b.Context(), "load", serve.ScopeDecide|serve.ScopeReward); err != nil {
+		b.Fatal(err)
+	}
+	out.decide = kind{path: "/v1/experiments/free/decisions", n: turn, each: 1, want: `"decision":"`,
+		body: func(b []byte, _ int) []byte { return append(b, `{}`...) }}
+	out.reward = kind{path: "/v1/experiments/free/rewards", n: turn, each: 1, want: `"accepted"`,
+		body: func(b []byte, i int) []byte {
+			return append(append(append(b, `{"decision":"`...), out.tokens[i]...), `","reward":1}`...)
+		}}
+	return out
+}
+
+// run has sides take turns in one process, so that what else the machine does meets all alike. It reports medians
+// of turns, and of the ratio of each to another of the same turn.
+func (b *bench) run(sides []side, to map[string]string) {
+	got := map[string][]float64{}
+	for b.Loop() {
+		b.tokens = make([]string, turn*len(sides))
+		for i := range b.tokens {
+			d, err := b.e.Decide(b.Context(), "free", "")
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.tokens[i] = d.Token
+		}
+		if err := b.e.Sync(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		for _, s := range sides {
+			user := used(false)
+			cfg := Config{Clients: 64, CPU: func() time.Duration { return used(true) }}
+			// not the front itself, which ends with the server of a turn
+			f, err := s.kind.run(b.Context(), cfg, http.HandlerFunc(s.h.ServeHTTP), b.key)
+			if err != nil {
+				b.Fatal(s.name, err)
+			}
+			b.tokens = b.tokens[turn:]
+			for unit, x := range map[string]float64{"µs": f.CPU, "user-µs": micros(used(false)-user, turn),
+				"per-s": f.Rate, "p99-ms": f.P99} {
+				got[s.name+"-"+unit] = append(got[s.name+"-"+unit], x)
+			}
+		}
+	}
+	middle := func(of []float64) float64 { return slices.Sorted(slices.Values(of))[len(of)/2] }
+	for name, of := range got {
+		b.ReportMetric(middle(of), name)
+		one, unit, _ := strings.Cut(name, "-")
+		if other := got[to[one]+"-"+unit]; other != nil {
+			ratios := make([]float64, len(of))
+			for i := range of {
+				ratios[i] = of[i] / other[i]
+			}
+			b.ReportMetric(middle(ratios), one+"/"+to[one]+"-"+unit)
+		}
+	}
+}
+
+// Decisions beside the handler that answers, and durable rewards beside the log that is synced, by 64 clients.
+func BenchmarkPeers(b *testing.B) {
+	e, err := serve.Open(b.Context(), serve.Config{Store: store.SQLite(b.TempDir())})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	log, err := newLog(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer log.close()
+	bare, served, of := bareHandler(log), api.Handler(api.Config{Engine: e}), newBench(b, e)
+	as := func(k kind) kind { k.want = `"ok"`; return k }
+	of.run([]side{{"bare", as(of.decide), bare}, {"decide", of.decide, served}, {"log", as(of.reward), bare},
+		{"reward", of.reward, served}}, map[string]string{"decide": "bare", "reward": "log"})
+}
