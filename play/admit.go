@@ -67,9 +67,11 @@ type Grower interface {
 }
 
 // AddsArms says why no arm can be added to what a policy plays live, and is nil if one can: what is proved of
-// it must be proved with arms that come later (Grower). A policy may say itself why not, by a method NoArm.
+// it must be proved with arms that come later (Grower, JointGrower). A policy may say itself why not, by a method
+// NoArm.
 func AddsArms(p policy.Policy) error {
-	if _, ok := p.(Grower); ok {
+	switch p.(type) {
+	case Grower, JointGrower:
 		return nil
 	}
 	why := "nothing is proved of it with an arm that comes later"

@@ -333,7 +333,7 @@ func TestEachReleaseIsLearnedOnce(t *testing.T) {
 	rounds()
 	do(l.TakeOff(1))
 	rounds()
-	do(l.AddArm(nil))
+	do(l.AddArm(0, nil))
 	rounds()
 	if closed != 3 || p.given != closed {
 		t.Errorf("%d releases were given, of %d", p.given, closed)

@@ -279,8 +279,10 @@ func (l arms) canPlay(b *policy.Batch) error {
 		}
 		seen[p.Arm] = true
 	}
-	if l.rows != nil && len(b.Plays) < len(seen) {
-		return fmt.Errorf("it is joint, and has %d arms of %d: %w", len(b.Plays), len(seen), ErrBatch)
+	if l.rows != nil {
+		if n := len(l.rows.Shares(int(released(l.s.Arms)))); len(b.Plays) < n {
+			return fmt.Errorf("it is joint, and has %d arms of %d: %w", len(b.Plays), n, ErrBatch)
+		}
 	}
 	return nil
 }
@@ -484,13 +486,24 @@ func (l arms) addOff(p *past, a int, in line) error {
 
 // addArm is a line that adds an arm.
 func (l arms) addArm(p *past, a int, in line) error {
-	grower, ok := l.cfg.Policy.(Grower)
-	if !ok || p.batch() == nil || l.cfg.Gathering.On() || a != len(p.heads) || in.Gone != 0 ||
-		len(in.Plays)+len(in.Ahead)+len(in.Release)+len(in.Metrics) > 0 {
+	wrong := AddsArms(l.cfg.Policy)
+	switch {
+	case wrong != nil, p.batch() == nil, l.cfg.Gathering.On(), a != len(p.heads), in.Gone != 0,
+		len(in.Plays)+len(in.Ahead)+len(in.Release)+len(in.Metrics) > 0, l.rows == nil && (in.From != 0 || in.Share != 0):
 		return fmt.Errorf("%w: arm %d cannot have been added", ErrState, a)
+	case l.rows != nil:
+		var gone int64
+		for _, head := range p.heads {
+			gone += int64(head)
+		}
+		if wrong = l.rows.isOpening(in.From, gone); wrong == nil {
+			wrong = l.rows.join(in.From, in.Share)
+		}
+	default:
+		wrong = l.cfg.Policy.(Grower).AddArm()
 	}
-	if err := grower.AddArm(); err != nil {
-		return fmt.Errorf("%w: arm %d cannot have been added: %w", ErrState, a, err)
+	if wrong != nil {
+		return fmt.Errorf("%w: arm %d cannot have been added: %w", ErrState, a, wrong)
 	}
 	l.grow()
 	p.Off, p.Released, p.Releases = append(p.Off, false), append(p.Released, 0), append(p.Releases, 0)
@@ -510,6 +523,8 @@ func (l arms) addArm(p *past, a int, in line) error {
 			}
 		}
 	}
-	l.driver.replay(privacy.Released{})
+	if l.rows == nil {
+		l.driver.replay(privacy.Released{})
+	}
 	return nil
 }

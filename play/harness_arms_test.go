@@ -78,7 +78,7 @@ func (p watchedJoint) Mechanism() privacy.Mechanism          { return p.watched.
 type jointly struct{ batch policy.Batch }
 
 func (p *jointly) Mechanism() privacy.Mechanism { return privacy.Laplace{Scale: 1} }
-func (p *jointly) Shares() []float64            { return []float64{0.6, 0.3, 0.1} }
+func (p *jointly) Shares(int) []float64         { return []float64{0.6, 0.3, 0.1} }
 func (p *jointly) JointEnd(n int) int           { return n + 1 + n%7%5 }
 
 func (p *jointly) Next(privacy.Released) *policy.Batch {

@@ -431,7 +431,7 @@ func (h *house) takeOff(arm, crash int) error {
 // addArm adds an arm, with a crash at some place of it.
 func (h *house) addArm(crash int) error {
 	before := h.live.State()
-	c, err := h.live.AddArm([]byte(`{"arm":"another"}`))
+	c, err := h.live.AddArm(0, []byte(`{"arm":"another"}`))
 	if err != nil || crash == beforeWrite {
 		return errors.Join(err, h.crash())
 	}

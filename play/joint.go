@@ -3,6 +3,7 @@ package play
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -20,15 +21,25 @@ import (
 // decisions alone.
 type Joint interface {
 	policy.Policy
-	// Shares are those of the arms: above 0, and 1 together. They never change.
-	Shares() []float64
+	// Shares are those of the arms that there are after n decisions, for the next one: above 0, and 1 together,
+	// and the same for the same n. They change only where a row begins.
+	Shares(n int) []float64
 	// JointEnd is how many decisions there are, of all arms, when the row ends that begins after the
 	// first n: above n, and the same for the same n.
 	JointEnd(n int) int
 }
 
-// Shares are those with which whoever decides is to draw arms, to be read only; nil if Arm says what is
-// played.
+// A JointGrower is a Joint policy that can go on with one arm more, which the operator adds.
+type JointGrower interface {
+	Joint
+	// JoinAt has an arm more, whose number is that after the last, with this share of the decisions from n on,
+	// where a row begins of which nothing was asked for yet; or it says why not, and nothing has changed. Of what any
+	// two of the other arms are given, each keeps its share.
+	JoinAt(n int, share float64) error
+}
+
+// Shares are those with which whoever decides is to draw the next arm, to be read only: 0 of an arm whose row has
+// not begun. They are nil if Arm says what is played.
 func (l *Live) Shares() []float64 {
 	if l.rows == nil {
 		return nil
@@ -40,15 +51,51 @@ func (l *Live) Shares() []float64 {
 // of joint batches is the number of decisions.
 type rows struct {
 	Joint
-	shares []float64
-	made   int64 // decisions so far, of all arms
-	end    int64 // with how many the row ends that they are in
-	out    int64 // with how many the row ends that is released next
+	shares []float64 // of the next decision, by arm
+	made   int64     // decisions so far, of all arms
+	end    int64     // with how many the row ends that they are in
+	out    int64     // with how many the row ends that is released next
+	joined int64     // with how many the last arm begins that was added
 }
 
 // after is where the row ends that begins after n decisions.
 func (r *rows) after(n int64) int64 {
 	return min(int64(r.JointEnd(int(min(n, math.MaxInt)))), maxTime)
+}
+
+// at are the shares after n decisions, 0 of arms that come later.
+func (r *rows) at(n int64, arms int) []float64 {
+	shares := r.Shares(int(min(n, math.MaxInt)))
+	return append(slices.Clip(shares), make([]float64, max(0, arms-len(shares)))...)
+}
+
+// opens is where the first row begins that no decision is in, that is not out, and in which the arms are that were
+// added before.
+func (r *rows) opens() int64 { return max(r.out, r.end, r.joined) }
+
+// join adds an arm to the policy from a row on.
+func (r *rows) join(from int64, share float64) error {
+	grower, ok := r.Joint.(JointGrower)
+	if !ok {
+		return AddsArms(r.Joint)
+	}
+	if err := grower.JoinAt(int(min(from, math.MaxInt)), share); err != nil {
+		return err
+	}
+	r.joined = from
+	return nil
+}
+
+// isOpening says what is wrong with a line that has an arm begin at a row, after so many decisions were released.
+func (r *rows) isOpening(from, released int64) error {
+	at := r.after(released)
+	for next := r.after(at); at < from && next > at; next = r.after(at) {
+		at = next
+	}
+	if at != from || from < r.joined || from >= maxTime {
+		return fmt.Errorf("an arm begins after %d decisions, where no later row does", from)
+	}
+	return nil
 }
 
 // terms are the shares, and where the first rows end.
@@ -58,12 +105,12 @@ func (r *rows) terms() string {
 		n = r.after(n)
 		ends[i] = n
 	}
-	return fmt.Sprint(r.shares, ends)
+	return fmt.Sprint(r.Shares(0), ends)
 }
 
 // newRows are those of a policy at its start, which must have a share of each arm.
 func newRows(p Joint, arms int) (*rows, error) {
-	shares, sum := p.Shares(), 0.0
+	shares, sum := p.Shares(0), 0.0
 	for _, q := range shares {
 		if !(q > 0) {
 			return nil, fmt.Errorf("play: a share of %T is %v, must be above 0", p, q)
@@ -87,6 +134,7 @@ func (r *rows) decide(queues []Queue, arm int, deadline int64) int {
 		for a := range queues {
 			queues[a].tick(r.made)
 		}
+		r.shares = r.at(r.made, len(queues))
 	}
 	return n
 }
@@ -127,6 +175,7 @@ func (r *rows) resume(queues []Queue) error {
 			return fmt.Errorf("the joint batch of decisions %d to %d has %d", from, r.end-1, n)
 		}
 	}
+	r.shares = r.at(r.made, len(queues))
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 type fours struct{ batch policy.Batch }
 
 func (p *fours) Mechanism() privacy.Mechanism { return privacy.Laplace{} }
-func (p *fours) Shares() []float64            { return []float64{0.5, 0.5} }
+func (p *fours) Shares(int) []float64         { return []float64{0.5, 0.5} }
 func (p *fours) JointEnd(n int) int           { return n + 4 }
 func (p *fours) Next(privacy.Released) *policy.Batch {
 	p.batch.Plays = []policy.Play{{Arm: 0, Rounds: 2, Release: true}, {Arm: 1, Rounds: 2, Release: true}}

@@ -60,7 +60,11 @@ func (l *Live) TakeOff(arm int) (*Commit, error) {
 // TakeOff has it, and from the Commit on, which is as for a release, the policy plays the arm; decisions may
 // be for it from now on. The policy must be a Grower. Nothing is paid for it: the sums of an arm are slots of
 // its own, and when it comes depends on no reward but through what was released.
-func (l *Live) AddArm(change json.RawMessage) (*Commit, error) {
+//
+// In joint batches the batch that is out stays, and so do the rows that decisions are in: the arm has this share from
+// the row on that is to be opened next, and is 0 of Shares before. A share of 0 is an even one, and other policies
+// have no other. The policy must be a JointGrower.
+func (l *Live) AddArm(share float64, change json.RawMessage) (*Commit, error) {
 	if err := l.ready(); err != nil {
 		return nil, err
 	}
@@ -75,18 +79,27 @@ func (l *Live) AddArm(change json.RawMessage) (*Commit, error) {
 			l.cfg.Gathering.Trust)
 	case (arm+1)*l.cfg.Cells.each() > maxArms:
 		return nil, fmt.Errorf("play: there are %d arms, must be at most %d", arm, maxArms/l.cfg.Cells.each())
+	case share != 0 && l.rows == nil:
+		return nil, fmt.Errorf("play: share is %v, must be 0: %T has no shares", share, l.policy)
 	}
-	if err := AddsArms(l.cfg.Policy); err != nil {
+	text := line{Add: &arm, Change: change}
+	err := AddsArms(l.cfg.Policy)
+	switch {
+	case err != nil:
+	case l.rows != nil:
+		if text.From, text.Share = l.rows.opens(), share; share == 0 {
+			text.Share = 1 / float64(arm+1)
+		}
+		err = l.rows.join(text.From, text.Share)
+	default:
+		err = l.cfg.Policy.(Grower).AddArm()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("play: no arm can be added: %w", err)
 	}
-	if err := l.cfg.Policy.(Grower).AddArm(); err != nil {
-		return nil, fmt.Errorf("play: no arm can be added: %w", err)
-	}
-	l.withdraw()
 	l.grow()
 	l.s.Arms = append(l.s.Arms, Queue{})
-	err := l.s.Arms[arm].enter(l.cfg.Epoch)
-	if err == nil {
+	if err = l.s.Arms[arm].enter(l.cfg.Epoch); err == nil {
 		err = l.side.curate(nil) // they hold nothing between releases
 	}
 	for i := range l.further {
@@ -95,9 +108,16 @@ func (l *Live) AddArm(change json.RawMessage) (*Commit, error) {
 		}
 	}
 	c := &Commit{drop: func() {}} // the policy knows of it
-	if err == nil {
+	switch {
+	case err != nil:
+	case l.rows != nil:
+		l.rows.shares = l.rows.at(l.rows.made, arm+1)
+		c.note = true
+		err = l.write(c, text)
+	default:
+		l.withdraw()
 		l.driver.Released = privacy.Released{} // the policy has had what the batch before released
-		err = l.wait(c, line{Add: &arm, Change: change})
+		err = l.wait(c, text)
 	}
 	if err != nil {
 		l.failed = fmt.Errorf("play: arm %d: %w", arm, err)

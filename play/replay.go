@@ -167,6 +167,8 @@ func (p *past) add(text []byte) error {
 	switch {
 	case p.rested:
 		return fmt.Errorf("%w: it follows the rest, after which there is nothing", ErrState)
+	case in.Add == nil && (in.From != 0 || in.Share != 0):
+		return fmt.Errorf("%w: it says where an arm begins, and adds none", ErrState)
 	case in.Change == nil, in.Add != nil:
 		return p.of.side.add(p, in)
 	}

@@ -33,8 +33,11 @@ type line struct {
 	Rules   []ruleLine        `json:"rules,omitempty"`
 	Off     *int              `json:"off,omitempty"`
 	Add     *int              `json:"add,omitempty"` // of which Change may say more
-	Gone    int               `json:"gone,omitempty"`
-	Change  json.RawMessage   `json:"change,omitempty"`
+	// of joint batches, after how many decisions the arm begins that is added, and its share
+	From   int64           `json:"from,omitempty"`
+	Share  float64         `json:"share,omitempty"`
+	Gone   int             `json:"gone,omitempty"`
+	Change json.RawMessage `json:"change,omitempty"`
 }
 
 type play struct {

@@ -210,7 +210,7 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 		s := l.s.Arms[mine.Arm].find(mine.Number)
 		heard := as == growsByReward && len(tickets) > unit && s != nil && s.Came.Has(mine.Number-s.Start)
 		if units.grow > 0 && len(l.s.Arms) == cfg.Arms && (heard || len(tickets) == units.grow) {
-			c, err := l.AddArm([]byte(`{"name":"another"}`))
+			c, err := l.AddArm(0, []byte(`{"name":"another"}`))
 			fmt.Fprintln(&out, now, "added", l.Arm(), err)
 			if err := l.Commit(c); err != nil {
 				t.Fatal(err)

@@ -39,7 +39,7 @@ func RunJoint(ctx context.Context, cfg Config, d Delay,
 	}
 	lo, hi := release.Range(cfg.Lo, cfg.Hi)
 	f := newFeed(cfg.Instance, cfg.Rewards, tally, lo, hi, false, false)
-	shares := p.Shares()
+	shares := p.Shares(0)
 	var slots []int
 	for n := 0; ; {
 		end := p.JointEnd(n)

@@ -217,7 +217,7 @@ func (l *Experiment) Queue() (string, error) {
 	}
 	if joint, ok := p.(play.Joint); ok {
 		var of []string
-		for i, q := range joint.Shares() {
+		for i, q := range joint.Shares(0) {
 			of = append(of, fmt.Sprintf("%s %v", l.Arms[i].Name, shortFloat(q)))
 		}
 		return fmt.Sprintf("%s draws the arm of each decision (%s) and releases all arms together, the first "+

@@ -51,7 +51,7 @@ func TestParseSplit(t *testing.T) {
 	}
 	// Δ = .2, v = .09: batches of 40·√((16/9 + 16)/2) rounds
 	joint := p.(play.Joint)
-	if s := joint.Shares(); s[0] != 0.75 || s[1] != 0.25 || joint.JointEnd(0) != 120 {
+	if s := joint.Shares(0); s[0] != 0.75 || s[1] != 0.25 || joint.JointEnd(0) != 120 {
 		t.Errorf("shares %v, and the first batch ends at %d", s, joint.JointEnd(0))
 	}
 	if q, err := again.Queue(); err != nil || !strings.Contains(q, "(classic 0.75, onepage 0.25)") ||

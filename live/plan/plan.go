@@ -682,7 +682,7 @@ func (p *armsPlan) one(ctx context.Context, a liveAsk, run int) (liveRun, error)
 		if out.known >= 0 {
 			asks = min(asks, out.known)
 		}
-		for a, q := range joint.Shares() {
+		for a, q := range joint.Shares(0) {
 			out.regret += float64(q * gaps[a] * float64(out.decisions))
 			out.until += float64(q * gaps[a] * float64(asks))
 		}

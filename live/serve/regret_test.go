@@ -230,7 +230,7 @@ func TestVisitorsAreTheSimulation(t *testing.T) {
 			if joint, ok := policyOf(t, decl).(play.Joint); ok {
 				// Visitors have arms by coins, and sim takes turns: it plays the same rows. Shares are missed by
 				// 5.3 standard deviations with probability below 1.2e-7 an arm.
-				for a, q := range joint.Shares() {
+				for a, q := range joint.Shares(0) {
 					if n := float64(live.plays[a]); math.Abs(n-q*most) > 5.3*math.Sqrt(q*(1-q)*most) {
 						t.Errorf("%v of %d visitors were given arm %d", n, most, a)
 					}
