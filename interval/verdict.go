@@ -40,6 +40,26 @@ type NamedArm struct {
 	Name string
 	Off  bool // it was removed, and cannot lead
 	Sums
+	// Before is, of an arm that joined joint batches while they ran, what had been released of each arm before its
+	// own first batch: no comparison with it has that in it. It is nil of the others.
+	Before []Sums
+}
+
+// together are what two arms are compared by, the first arm's first: what was released of both since the later of
+// them joined.
+func together(arms []NamedArm, a, b int) (x, y Sums) {
+	x, y = arms[a].Sums, arms[b].Sums
+	if before := arms[max(a, b)].Before; before != nil {
+		x, y = x.less(before[a]), y.less(before[b])
+	}
+	return x, y
+}
+
+// less is what was released after others, of the same noise.
+func (s Sums) less(before Sums) Sums {
+	s.N, s.Sum = s.N-before.N, s.Sum-before.Sum
+	s.Releases, s.Noises = s.Releases-before.Releases, s.Noises-before.Noises
+	return s
 }
 
 // A Verdict is the answer of an experiment, as its page, report and replay have it. It follows from
@@ -53,7 +73,7 @@ type Verdict struct {
 	Over []Lead `json:"over"`
 	// Within is how far any of these may be from the leader; null: not known
 	Within *float64 `json:"within"`
-	// Earned is null while there is an arm of which nothing is known.
+	// Earned is null while there is an arm of which nothing is known, and where one joined joint batches.
 	Earned *Earned `json:"earned"`
 	// ConstantRates says that it is right only where each arm's mean stays the same.
 	ConstantRates bool `json:"constant_rates"`
@@ -99,6 +119,10 @@ const mostCompared = 30
 // together with all others of the table, whichever arm leads. It is ever conclusive of an arm that some
 // other arm equals or beats with probability 5 % at most: of constant means, or in joint batches, where
 // means may change, one that the other equals or beats at every decision.
+//
+// Where arms joined joint batches while they ran, two arms are compared by what was released of both since the later of
+// them joined, and all this holds from one that joins to the next; policy.Split.JoinAt has the proof, and what holds
+// over the whole experiment. What was earned is not told then.
 //
 // Proof of the second, in joint batches. For each such arm b fix the other, a(b). Then b is conclusive only
 // if it beats a(b), by Effect's test of one side at risk/K. Sum over b. Of two arms that is the interval
@@ -146,7 +170,7 @@ func (t Table) Verdict(arms []NamedArm) Verdict {
 	if known > 0 && known == len(out.Over) {
 		out.Within = &within
 	}
-	if known == all {
+	if known == all && !slices.ContainsFunc(arms, func(a NamedArm) bool { return a.Before != nil }) {
 		out.Earned = t.earned(arms, best, others, out.Over)
 	}
 	switch {
@@ -175,7 +199,7 @@ func (t Table) Conclusive(arms []NamedArm) int {
 		}
 	}
 	for i := range arms {
-		if leader < 0 || i != leader && !t.mayBeat(arms[leader].Sums, arms[i].Sums, leader, i) {
+		if leader < 0 || i != leader && !t.mayBeat(arms, leader, i) {
 			return -1
 		}
 	}
@@ -187,8 +211,9 @@ func (t Table) Conclusive(arms []NamedArm) int {
 
 // mayBeat is false only if lead says that the first arm is not better: where there is no difference,
 // the mixture of Effect, or the product of Difference at the mean of both, is not above its level.
-func (t Table) mayBeat(a, b Sums, of, than int) bool {
+func (t Table) mayBeat(arms []NamedArm, of, than int) bool {
 	_, risk := t.risks()
+	a, b := together(arms, of, than)
 	k := float64(t.Arms)
 	if t.Joint != nil {
 		c, err := t.Joint.Plan.contest(a, b, t.Joint.share(of)/(t.Joint.share(of)+t.Joint.share(than)))
@@ -216,10 +241,13 @@ func (t Table) Lead(arms []NamedArm, of, than int) *[2]float64 {
 
 // lead is an interval for the mean of one arm less that of another, and whether the one is better.
 func (t Table) lead(arms []NamedArm, of, than int) (*[2]float64, bool) {
-	a, b := arms[of].Sums, arms[than].Sums
-	if t.Joint == nil {
+	a, b := together(arms, of, than)
+	switch {
+	case t.Joint == nil:
 		d := t.Difference(a, b)
 		return d, d != nil && d[0] > 0
+	case a.N == 0 || b.N == 0:
+		return nil, false
 	}
 	_, risk := t.risks()
 	k, share := float64(t.Arms), t.Joint.share(of)/(t.Joint.share(of)+t.Joint.share(than))

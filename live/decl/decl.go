@@ -60,6 +60,8 @@ type Experiment struct {
 	Arms        []Arm // at least 2, or none where there are contexts
 	// Added says how many of Arms, the last ones, came while it ran. No file says it.
 	Added int
+	// Joined are, of an A/B test, the shares of these as they came.
+	Joined []float64
 	// Contextual is nil where there are arms. Otherwise each decision brings its actions, and the
 	// policy is one for sets of actions that change.
 	Contextual *Contextual
@@ -799,8 +801,11 @@ func (l *Experiment) sinceAdded() string {
 	if l.Added == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s came while it ran: intervals hold together at all times since then, and an arm is compared "+
-		"by what was released of it since it came.", plural(l.Added, "arm"))
+	by := "an arm is compared by what was released of it since it came"
+	if l.Split() {
+		by = "two arms are compared by what was released of both since the later of them came"
+	}
+	return fmt.Sprintf("%s came while it ran: intervals hold together at all times since then, and %s.", plural(l.Added, "arm"), by)
 }
 
 func plural(n int, what string) string {
@@ -1141,7 +1146,10 @@ func (l *Experiment) FirstArms() int { return len(l.Arms) - l.Added }
 
 // NoArm says why no arm more can be added while it runs, and is nil if one can: it depends on what was declared
 // alone.
-func (l *Experiment) NoArm() error {
+func (l *Experiment) NoArm() error { return l.NoArms(0) }
+
+// NoArms is NoArm of several, of which those that join an A/B test have these shares when they come, 0 for even ones.
+func (l *Experiment) NoArms(shares ...float64) error {
 	switch {
 	case l.Contextual != nil:
 		return errors.New("decisions with contexts bring their actions")
@@ -1154,9 +1162,21 @@ func (l *Experiment) NoArm() error {
 	if err == nil {
 		err = play.AddsArms(p)
 	}
-	for range l.Added + 1 {
-		if grower, ok := p.(play.Grower); ok && err == nil {
-			err = grower.AddArm()
+	for i := range l.Added + len(shares) {
+		if err != nil {
+			return err
+		}
+		switch p := p.(type) {
+		case play.JointGrower:
+			q := 1 / float64(l.FirstArms()+i+1)
+			if i < len(l.Joined) {
+				q = l.Joined[i]
+			} else if more := shares[i-l.Added]; more != 0 {
+				q = more
+			}
+			err = p.JoinAt(p.JointEnd(0), q)
+		case play.Grower:
+			err = p.AddArm()
 		}
 	}
 	return err

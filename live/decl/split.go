@@ -107,7 +107,8 @@ func (l *Experiment) checkShares() error {
 		return nil
 	}
 	of := map[string]bool{}
-	for _, a := range l.Arms {
+	first := l.Arms[:l.FirstArms()] // the others have shares of their own
+	for _, a := range first {
 		of[a.Name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.Shares)) {
@@ -120,7 +121,7 @@ func (l *Experiment) checkShares() error {
 	}
 	var sum float64
 	missing, largest := "", l.Arms[0].Name
-	for _, a := range l.Arms {
+	for _, a := range first {
 		q, there := l.Shares[a.Name]
 		if sum += q; !there {
 			missing = a.Name
@@ -134,8 +135,8 @@ func (l *Experiment) checkShares() error {
 		change, to = missing, shortFloat(1-sum)
 	}
 	do := fmt.Sprintf("with %q at %v they would", change, to)
-	if n := len(l.Arms) - len(l.Shares); n > 1 || !(to >= policy.MinShare && to < 1) {
-		do = fmt.Sprintf("%v each would, as without shares", shortFloat(1/float64(len(l.Arms))))
+	if n := len(first) - len(l.Shares); n > 1 || !(to >= policy.MinShare && to < 1) {
+		do = fmt.Sprintf("%v each would, as without shares", shortFloat(1/float64(len(first))))
 	}
 	switch {
 	case missing != "":
@@ -146,15 +147,27 @@ func (l *Experiment) checkShares() error {
 	return nil
 }
 
-// sharesOf are the declared shares in the order of the arms, nil if there are none.
+// sharesOf are the declared shares in the order of the first arms, nil if there are none.
 func (l *Experiment) sharesOf() (out []float64) {
 	if l.Shares == nil {
 		return nil
 	}
-	for _, a := range l.Arms {
+	for _, a := range l.Arms[:l.FirstArms()] {
 		out = append(out, l.Shares[a.Name])
 	}
 	return out
+}
+
+// SharesAfter are the shares of an A/B test, declared or even, when so many arms had joined it.
+func (l *Experiment) SharesAfter(joined int) []float64 {
+	shares := l.sharesOf()
+	if shares == nil {
+		shares = slices.Repeat([]float64{1 / float64(l.FirstArms())}, l.FirstArms())
+	}
+	for _, q := range l.Joined[:joined] {
+		shares = policy.JoinShares(shares, q)
+	}
+	return shares
 }
 
 // compared is what the verdict of an A/B test needs, nil of other experiments.
@@ -163,10 +176,7 @@ func (l *Experiment) compared() *interval.Joint {
 		return nil
 	}
 	lo, hi := l.Range()
-	out := &interval.Joint{Shares: l.sharesOf(), Plan: interval.Plan{Effect: l.Effect / (hi - lo)}}
-	if out.Shares == nil {
-		out.Shares = slices.Repeat([]float64{1 / float64(len(l.Arms))}, len(l.Arms))
-	}
+	out := &interval.Joint{Shares: l.SharesAfter(len(l.Joined)), Plan: interval.Plan{Effect: l.Effect / (hi - lo)}}
 	if l.Rate != 0 {
 		out.Plan.Base = (l.Rate - lo) / (hi - lo)
 	}

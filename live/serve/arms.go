@@ -333,7 +333,7 @@ func (x *served) remove(arm int) (*play.Commit, error) {
 // addArm adds an arm with its line, which is written with the record that has it. It may be given at once: an
 // assignment to it is written after the line, and what a crash loses of both is void.
 func (x *served) addArm(c Change, line []byte) (*play.Commit, error) {
-	commit, err := x.play.AddArm(line)
+	commit, err := x.play.AddArm(c.Add[0].Share, line)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +341,7 @@ func (x *served) addArm(c Change, line []byte) (*play.Commit, error) {
 	arm := x.decl.Arms[len(x.decl.Arms)-1]
 	x.values = append(slices.Clip(x.values), valueOf(arm))
 	x.board.grow(arm)
-	x.rec.Added = append(x.rec.Added, x.hours.at)
+	x.rec.Added, x.rec.Joined = append(x.rec.Added, x.hours.at), x.decl.Joined
 	x.hours.grow(x.hours.at)
 	x.written = append(x.written, wrote{Arm: store.Arm{Head: -1}}) // nothing is
 	return commit, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
 )
 
 // A Change is what may change of an experiment that was created: nothing that its guarantee is made
@@ -41,6 +42,8 @@ type Change struct {
 type Added struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value,omitempty"`
+	// Share is, of an A/B test, its share of decisions, 0 for an even one; the others keep theirs of the rest.
+	Share float64 `json:"share,omitempty"`
 }
 
 // arm is as it is declared.
@@ -110,6 +113,12 @@ func (c *Change) UnmarshalJSON(text []byte) error {
 // in puts the new terms into a declaration. Who is off is no term.
 func (c Change) in(x *Experiment) {
 	for _, a := range c.Add {
+		if q := a.Share; x.Split() {
+			if q == 0 {
+				q = 1 / float64(len(x.Arms)+1)
+			}
+			x.Joined = append(slices.Clip(x.Joined), q)
+		}
 		x.Arms, x.Added = append(slices.Clip(x.Arms), a.arm()), x.Added+1
 	}
 	if c.End != nil {
@@ -257,7 +266,7 @@ func (x *served) adds(to *Experiment, more []Added) error {
 		return fieldError("add[0]", "is arm %q for a draft, must be for an experiment that has started: declare one "+
 			"with it: %w", clip(more[0].Name), ErrState)
 	}
-	names := map[string]bool{}
+	names, shares := map[string]bool{}, []float64{}
 	for _, a := range to.Arms {
 		names[a.Name] = true
 	}
@@ -269,12 +278,16 @@ func (x *served) adds(to *Experiment, more []Added) error {
 		if err := keyed.CheckLabel(a.Name); err != nil {
 			return fieldError(at, "%w", err)
 		}
+		switch at := fmt.Sprintf("add[%d].share", i); {
+		case a.Share != 0 && !to.Split():
+			return fieldError(at, "is given, and the policy is %s: it is for policy %s", to.Policy.Policy, decl.SplitPolicy)
+		case !(a.Share >= 0 && a.Share < 1):
+			return fieldError(at, "is %v, must be from %v to below 1", a.Share, policy.MinShare)
+		}
 		names[a.Name] = true
+		shares = append(shares, a.Share)
 	}
-	last := *to
-	last.Added += len(more) - 1
-	last.Arms = append(slices.Clip(to.Arms), make([]decl.Arm, len(more)-1)...) // NoArm reads how many there are alone
-	if err := last.NoArm(); err != nil {
+	if err := to.NoArms(shares...); err != nil {
 		return fieldError("add[0]", "is arm %q, and policy %s cannot take it: %w: %w", clip(more[0].Name),
 			to.Policy.Policy, err, ErrState)
 	}
@@ -370,7 +383,7 @@ func comesBack(x *Experiment) error {
 	if err != nil {
 		return fieldError("add[0].value", "cannot be read: %w", placeless(err))
 	}
-	again.Added = x.Added
+	again.Added, again.Joined = x.Added, x.Joined
 	if same, err := equal(again, x); err != nil || !same {
 		return fieldError("add[0].value", "is not read again as it is written, must have numbers without an exponent")
 	}

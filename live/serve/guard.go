@@ -240,9 +240,10 @@ func (b *board) due(x *Experiment, began time.Time, e *entry) error {
 	return nil
 }
 
-// guarded holds the lines of a transcript against what its guards must have done, line by line.
+// guarded holds the lines of a transcript against what its guards must have done, line by line, and finds what there
+// was when arms joined an A/B test.
 func (r *Replayed) guarded(x *Experiment, all []entry) (line int, err error) {
-	if len(x.Guard)+len(x.Ramp) == 0 {
+	if len(x.Guard)+len(x.Ramp) == 0 && !x.Split() {
 		return 0, nil
 	}
 	b, err := newBoard(x)
@@ -260,6 +261,12 @@ func (r *Replayed) guarded(x *Experiment, all []entry) (line int, err error) {
 		}
 	}
 	r.watch = b.watch
+	for a := range r.Arms {
+		r.Arms[a].Joined = b.queues[a].Joined
+		for c := range r.Cells {
+			r.Cells[c].Arms[a].Joined = b.cells[c].Arms[a].Joined
+		}
+	}
 	return 0, nil
 }
 

@@ -21,10 +21,12 @@ import (
 type line struct {
 	Live, Off *int
 	Add       *int // an arm that is added, of which Change says more
+	From      int  // of an A/B test, after how many decisions it begins
 	Plays     []struct {
 		planned
 		Held  bool  // its release was ahead, in a line above
 		Cells []int // that are released of it
+		Gone  int   // decisions that count nowhere
 	}
 	Ahead []struct { // what is released ahead of a batch
 		planned
@@ -89,7 +91,12 @@ type board struct {
 	watch   watch         // of guards
 	cells   []CellInfo    // of which these are the totals
 	first   int64         // when the first release was, by the clock of the service; 0: there is none
+	gone    []int         // by arm, the decisions of joint batches that were released, or count nowhere
+	joining []joining     // arms that are to begin
 }
+
+// A joining is an arm that begins when so many decisions are gone.
+type joining struct{ arm, from int }
 
 func newBoard(x *Experiment) (b board, err error) {
 	b.queues, b.cells = make([]ArmInfo, max(1, x.FirstArms())), newCells(x)
@@ -187,6 +194,7 @@ func (b *board) show(in *line, at time.Time) error {
 	if err := b.grows(in); err != nil {
 		return err
 	}
+	b.joins(in, released)
 	if in.Off != nil && *in.Off >= 0 && *in.Off < len(b.queues) {
 		b.queues[*in.Off].Off = true
 	}
@@ -198,6 +206,49 @@ func (b *board) show(in *line, at time.Time) error {
 		}
 	}
 	return b.changed(in.Change, at)
+}
+
+// joins notes what there was when arms of an A/B test begin: rows are whole lines, so it is known between two.
+func (b *board) joins(in *line, released []amount) {
+	b.gone = append(b.gone, make([]int, len(b.queues)-len(b.gone))...)
+	for _, r := range released {
+		if r.further == 0 {
+			b.gone[r.Arm] += r.N
+		}
+	}
+	for _, p := range in.Plays {
+		b.gone[p.Arm] += p.Gone
+	}
+	if in.From > 0 {
+		b.joining = append(b.joining, joining{*in.Add, in.From})
+	}
+	all := 0
+	for _, n := range b.gone {
+		all += n
+	}
+	for len(b.joining) > 0 && all >= b.joining[0].from {
+		arm := b.joining[0].arm
+		b.joining = b.joining[1:]
+		b.queues[arm].Joined = joinedTo(b.queues, b.metrics)
+		for a, n := range b.gone {
+			b.queues[arm].Joined.Arms[a].Decisions = n
+		}
+		for c := range b.cells {
+			cell := &b.cells[c]
+			cell.Arms[arm].Joined = joinedTo(cell.Arms, cell.Metrics)
+		}
+	}
+}
+
+func joinedTo(arms []ArmInfo, metrics [][]float64) *Joined {
+	out := &Joined{Arms: slices.Clone(arms)}
+	for a := range out.Arms {
+		out.Arms[a].Joined = nil
+	}
+	for _, sums := range metrics {
+		out.Metrics = append(out.Metrics, slices.Clone(sums))
+	}
+	return out
 }
 
 // An amount is a sum that was released.

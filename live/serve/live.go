@@ -99,6 +99,16 @@ type ArmInfo struct {
 	Sum   float64
 	Noise privacy.Mechanism // of each release, as it was charged; nil before the first
 	Off   bool              // it was taken off
+	// Joined is, of an arm that joined an A/B test while it ran, what there had been before its first batch: no
+	// comparison with it has that in it. It is nil of the others, and until then.
+	Joined *Joined
+}
+
+// A Joined is what had been released when an arm joined an A/B test: of each arm, of which Decisions are those
+// that there had been, and of each metric by arm.
+type Joined struct {
+	Arms    []ArmInfo
+	Metrics [][]float64
 }
 
 // Sums is what was released of the arm, for an interval of its mean. Where decisions can be
@@ -118,6 +128,11 @@ func namedArms(x *Experiment, arms []ArmInfo) []interval.NamedArm {
 	named := make([]interval.NamedArm, len(arms))
 	for i, a := range arms {
 		named[i] = interval.NamedArm{Name: x.Arms[i].Name, Off: a.Off, Sums: a.Sums()}
+		if a.Joined != nil {
+			for _, before := range a.Joined.Arms {
+				named[i].Before = append(named[i].Before, before.Sums())
+			}
+		}
 	}
 	return named
 }
@@ -141,6 +156,8 @@ type record struct {
 	Changes []Change `json:"changes,omitempty"`
 	// of arms that were added, the hour of the last decision before
 	Added []int64 `json:"added,omitempty"`
+	// and of an A/B test their shares
+	Joined []float64 `json:"joined,omitempty"`
 	// what guards have done and its webhook does not know
 	Harms []Guarded `json:"harms,omitempty"`
 	// slots that are due, under trust secagg
@@ -318,7 +335,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 		copy(r.Key[:], r.seeds[:16])
 		copy(r.Coins[:], r.seeds[16:])
 	}
-	decl.Added = len(r.Added)
+	decl.Added, decl.Joined = len(r.Added), r.Joined
 	x := &served{id: id, decl: decl, rec: r, ticked: -1, debts: &e.debts, date: e.date, aggregates: decl.Aggregates(),
 		listens: decl.Events()}
 	x.retime()

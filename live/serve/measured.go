@@ -163,6 +163,15 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Me
 		}
 		return of
 	}
+	// against is what an arm is compared with another by: since the later of them joined
+	against := func(number, a, other int) interval.Sums {
+		of := released(number, a)
+		if j := arms[max(a, other)].Joined; j != nil {
+			before := j.Arms[a]
+			of.N, of.Releases, of.Sum = of.N-before.Released, of.Releases-before.Releases, of.Sum-j.Metrics[number-1][a]
+		}
+		return of
+	}
 	for m, of := range played {
 		lo, hi := decl.Metrics[m].Range()
 		row := interval.Controlled{Arms: len(arms), Lo: lo, Hi: hi, Risk: risk}
@@ -176,7 +185,7 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Me
 				return row.Difference(released(1+m, a), released(1+m, control))
 			}
 			share := joint.Shares[a] / (joint.Shares[a] + joint.Shares[control])
-			return row.Effect(released(1+m, a), released(1+m, control), share)
+			return row.Effect(against(1+m, a, control), against(1+m, control, a), share)
 		})
 		out.Each = append(out.Each, one)
 	}

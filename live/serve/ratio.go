@@ -168,20 +168,10 @@ func (i *Info) SampleRatio() *SampleRatio {
 		return nil
 	}
 	out := &SampleRatio{Evidence: 1, Arms: []RatioArm{}}
-	if shares := sharesOf(decl, c); shares != nil {
-		var tosses [][]interval.Tosses
-		for a := range shares {
-			toss := interval.Tosses{P: shares[a]}
-			for b, of := range i.Arms {
-				if b == a {
-					toss.Heads = of.Decisions
-				} else {
-					toss.Tails += of.Decisions
-				}
-			}
-			tosses = append(tosses, []interval.Tosses{toss})
-		}
-		if out.Says = "No decision was drawn yet."; tosses[0][0].Heads+tosses[0][0].Tails > 0 {
+	if tosses := i.drawn(); tosses != nil {
+		if out.Says = "No decision was drawn yet."; slices.ContainsFunc(tosses[0], func(t interval.Tosses) bool {
+			return t.Heads+t.Tails > 0
+		}) {
 			out.judge(decl, tosses, "the coin")
 		}
 		return out
@@ -214,17 +204,44 @@ func (i *Info) SampleRatio() *SampleRatio {
 	return out
 }
 
-// sharesOf are those that each decision's arm is drawn with, where a policy has them; nil where it says
-// what is played. Such a policy has no floor.
-func sharesOf(x *Experiment, c coins) []float64 {
-	if len(c) > 0 || x.Floor > 0 {
+// drawn are by arm the decisions whose arm is drawn with shares, where a policy has them, under each set of shares
+// that there was: those of a row that an arm joined after count when it was released. It is nil where the policy says
+// what is played. A policy with shares has no floor.
+func (i *Info) drawn() (out [][]interval.Tosses) {
+	x := &i.Experiment
+	if len(i.coins) > 0 || x.Floor > 0 {
 		return nil
 	}
 	p, err := x.NewPolicy(decl.ZeroCoins{}) // as it was checked
-	if joint, ok := p.(play.Joint); err == nil && ok {
-		return joint.Shares()
+	joint, ok := p.(play.Joint)
+	if err != nil || !ok {
+		return nil
 	}
-	return nil
+	out = make([][]interval.Tosses, len(i.Arms))
+	before := make([]ArmInfo, len(i.Arms))
+	for arms := x.FirstArms(); arms <= len(i.Arms); arms++ {
+		until, shares := i.Arms, joint.Shares(0)
+		if n := arms - x.FirstArms(); n > 0 {
+			shares = x.SharesAfter(n)
+		}
+		if arms < len(i.Arms) {
+			j := i.Arms[arms].Joined
+			if j == nil {
+				break
+			}
+			until = append(slices.Clone(j.Arms), make([]ArmInfo, len(i.Arms)-len(j.Arms))...)
+		}
+		all := 0
+		for a := range arms {
+			all += until[a].Decisions - before[a].Decisions
+		}
+		for a := range arms {
+			heads := until[a].Decisions - before[a].Decisions
+			out[a] = append(out[a], interval.Tosses{P: shares[a], Heads: heads, Tails: all - heads})
+		}
+		before = until
+	}
+	return out
 }
 
 // judge looks at what a coin gave of each arm.

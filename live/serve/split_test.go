@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -243,5 +245,111 @@ func TestSplitKeepsItsShares(t *testing.T) {
 	longer := 2 * time.Minute
 	if err := e.Change(t.Context(), "shop", Change{Window: &longer}); err != nil {
 		t.Error(err)
+	}
+}
+
+// An arm joins an A/B test that runs: with its share from the row on that opens next, over restarts at any place, and
+// what there was before is known alike to page, restart and replay, of metrics and cells too. Coins are held against
+// the shares that there were.
+func TestArmJoinsSplit(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		c, cfg := newClock(), Config{Store: store.NewMemory().Open, random: rand.NewChaCha8([32]byte{3})}
+		cfg.Clock = c.Now
+		e := open(t, cfg)
+		again := func() {
+			if restarts {
+				must(0, e.Close())
+				e = open(t, cfg)
+			}
+		}
+		begin(t, e, splitShop+"by: {device: [phone, desktop]}\ncell_minimum: 1\nmetrics: [{name: basket, budget: {epsilon: 1}}]\n")
+		var arms []int
+		come := func(n int) {
+			t.Helper()
+			var out []Outcome
+			for range n {
+				d := must(e.DecideFor(t.Context(), "shop", Ask{Unit: fmt.Sprint(len(arms)),
+					Context: map[string]any{"device": []string{"phone", "desktop"}[len(arms)%2]}}))
+				arms = append(arms, d.Arm)
+				out = append(out, Outcome{Report: Report{d.Token, 1}, Metrics: map[string]float64{"basket": 0.5}})
+			}
+			must(e.Outcomes(t.Context(), "shop", out))
+		}
+		come(700)
+		again()
+		settle(t, e, c, time.Hour, 2)
+		come(30)
+		for _, bad := range []float64{-1, 1, 1e-6, 0.9999} {
+			var of *keyed.Error
+			err := e.Change(t.Context(), "shop", Change{Add: []Added{{Name: "green", Share: bad}}})
+			if !errors.As(err, &of) || of.Field != "add[0].share" && of.Field != "add[0]" {
+				t.Errorf("share %v: %v", bad, err)
+			}
+		}
+		must(0, e.Change(t.Context(), "shop", Change{Add: []Added{{Name: "green", Share: 0.25}, {Name: "white"}}}))
+		settle(t, e, c, time.Second, 3)
+		again()
+		from := 0
+		for _, line := range transcript(t, e) {
+			if _, rest, ok := strings.Cut(line, `"add":3,"from":`); ok {
+				fmt.Sscan(rest, &from)
+			}
+		}
+		come(1500)
+		if first := slices.Index(arms, 2); from < 730 || first < from || first > from+100 {
+			t.Errorf("the first of the arm is decision %d, its row begins at %d", first, from)
+		}
+		again()
+		settle(t, e, c, time.Hour, 3)
+		come(200)
+		again()
+		settle(t, e, c, time.Hour, 3)
+		info := must(e.Get(t.Context(), "shop"))
+		counts := make([]int, 4)
+		for _, a := range arms[:from] {
+			counts[a]++
+		}
+		for a := 2; a < 4; a++ {
+			j := info.Arms[a].Joined
+			if j == nil || j.Arms[0].Decisions != counts[0] || j.Arms[1].Decisions != counts[1] || j.Arms[0].Released != counts[0] ||
+				len(j.Metrics) != 1 || info.Cells[0].Arms[a].Joined.Arms[0].Released == 0 || info.Arms[a].Released == 0 {
+				t.Fatalf("arm %d joined %+v, must have %v before", a, j, counts)
+			}
+		}
+		if got, want := info.Experiment.SharesAfter(2), []float64{0.7 * 0.75 * 0.75, 0.3 * 0.75 * 0.75, 0.25 * 0.75, 0.25}; !slices.EqualFunc(got, want,
+			func(x, y float64) bool { return x-y < 1e-12 && y-x < 1e-12 }) {
+			t.Errorf("shares %v, must be %v", got, want)
+		}
+		if r := info.SampleRatio(); r.Alarm || r.Arms[3].Drawn < 100 || r.Arms[0].Drawn+r.Arms[1].Drawn+r.Arms[2].Drawn+r.Arms[3].Drawn != len(arms) {
+			t.Errorf("%+v", r)
+		}
+		unfair := info // as if they had had the shares of now from the start
+		unfair.Arms = slices.Clone(info.Arms)
+		for a := 2; a < 4; a++ {
+			unfair.Arms[a].Joined = joinedTo(make([]ArmInfo, a+1), nil)
+		}
+		if r := unfair.SampleRatio(); !r.Alarm {
+			t.Errorf("coins with other shares are not caught: %+v", r)
+		}
+		verdict := VerdictOf(&info.Experiment, info.Arms)
+		r, err := Replay(strings.NewReader(published(t, e)), catalog.Catalog{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := VerdictOf(&r.Experiment, r.Arms); !reflect.DeepEqual(got, verdict) || verdict.Earned != nil || len(verdict.Over) != 3 {
+			t.Errorf("the verdict is %+v, replayed %+v", verdict, got)
+		}
+		if got, want := r.Measured(), info.Measured(); !reflect.DeepEqual(got, want) || want.Each[0].Arms[3].DifferenceInterval == nil {
+			t.Errorf("measured %+v, replayed %+v", want, got)
+		}
+		if got, want := r.ByCell(), info.ByCell(); !reflect.DeepEqual(got, want) {
+			t.Errorf("by cell %+v, replayed %+v", want, got)
+		}
+		if end := stopped(t, e, c, "shop", "red"); end.State != Stopped {
+			t.Errorf("%+v", end.Reason)
+		}
+		if _, err := Replay(strings.NewReader(published(t, e)), catalog.Catalog{}); err != nil {
+			t.Error(err)
+		}
 	}
 }
