@@ -45,3 +45,6 @@ Proof.
   intros x y H. replace y with (x + (y - x)) by ring. rewrite exp_plus.
   pose proof (exp_pos x). pose proof (exp_above (y - x) ltac:(lra)). nra.
 Qed.
+
+Lemma Rabs_le_inv : forall a b, Rabs a <= b -> - b <= a <= b.
+Proof. intros a b H. unfold Rabs in H. destruct (Rcase_abs a); lra. Qed.
