@@ -27,7 +27,7 @@ var floors = [][]string{
 		"internal/chain", "internal/clock", "internal/design", "internal/divergence",
 		"internal/gramline", "internal/look", "internal/mutate", "internal/network", "internal/pgtest",
 		"internal/pool", "internal/rows", "internal/sized", "internal/stats", "internal/systems", "internal/testkit",
-		"internal/unitball", "internal/words", "live/internal/plant", "live/internal/simulate", "live/serve/oidc", "logged",
+		"internal/unitball", "internal/words", "live/internal/plant", "live/internal/simulate", "live/lease", "live/serve/oidc", "logged",
 		"noise",
 		"privacy", "secagg"},
 	{"bandit", "bound", "client/openfeature", "internal/parquetlog", "internal/report", "interval",
