@@ -337,6 +337,7 @@ func (l *Experiment) checkContextual() error {
 		{"helper", l.Helper != Helper{}, "their rewards are not split"},
 		{"cohort", l.Cohort != Cohort{}, "an event is alone"},
 		{"ramp", l.Ramp != nil, "all events are in it"},
+		{"leases", l.Leases.On(), "a plan has shares of arms, and knows no contexts"},
 		{"guard", l.Guard != nil, "there are no arms to pause"},
 	} {
 		if key.given {

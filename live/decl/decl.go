@@ -127,6 +127,7 @@ type Experiment struct {
 	By          By
 	CellMinimum keyed.Count
 	Layer       Layer // zero: of no layer
+	Leases      Leases
 	// Retention is how long after its stop it is archived by itself, which destroys what is left of
 	// its units; 0: when somebody does.
 	Retention time.Duration
@@ -374,7 +375,7 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("forget", days(), func(l *Experiment) *time.Duration { return &l.Forget },
 			"how many days after its decision a unit is forgotten while the experiment runs, such as 90d"),
 	}
-	keys = append(append(keys, gatheringKeys()...), safetyKeys()...)
+	keys = append(append(append(keys, gatheringKeys()...), safetyKeys()...), leasesKey())
 	if bandit == catalog.BanditArms {
 		keys = slices.Insert(keys, 4, splitKeys()...)
 	}
@@ -476,7 +477,8 @@ func rewardKeys() []keyed.Key[Experiment] {
 
 // ofArms are keys that contextual experiments do not have.
 var ofArms = []string{"arms", "sticky", "metrics", "ratios", "missing", "reports", "fallback", "share", "only", "by",
-	"cell_minimum", "layer", "webhook", "webhook_form", "forget", "trust", "report_after", "grid", "helper", "cohort", "guard", "ramp"}
+	"cell_minimum", "layer", "webhook", "webhook_form", "forget", "trust", "report_after", "grid", "helper", "cohort", "guard", "ramp",
+	"leases"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.
 func (r Reader) Schema() ([]byte, error) {
@@ -710,6 +712,9 @@ func (l *Experiment) Check() error {
 		return err
 	}
 	if err := l.checkBy(); err != nil {
+		return err
+	}
+	if err := l.checkLeases(); err != nil {
 		return err
 	}
 	each, err := l.EachAssignment()
@@ -1112,7 +1117,7 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
-	text += l.whom() + l.person() + l.forgotten() + l.totals() + l.heard() + l.celled()
+	text += l.whom() + l.person() + l.forgotten() + l.totals() + l.heard() + l.celled() + l.leased()
 	if l.Missing == MissingDrop {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"
