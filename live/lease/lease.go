@@ -31,7 +31,10 @@ type Plan struct {
 	// From and Until are when it was made and until when units may be assigned by it.
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
-	Arms  []Share   `json:"arms"`
+	// Reason is empty where decisions count. Else it says why nobody is assigned, as a decision's reason does: all
+	// are given the one arm, and exposures count nowhere.
+	Reason string  `json:"reason,omitempty"`
+	Arms   []Share `json:"arms"`
 }
 
 // A Share is an arm and how many of the Buckets it has.
@@ -88,7 +91,7 @@ func (p Plan) Check() error {
 	switch {
 	case p.Experiment == "":
 		return fmt.Errorf("lease: experiment is missing, must be its name")
-	case p.Epoch == 0:
+	case p.Epoch == 0 && p.Reason == "":
 		return fmt.Errorf("lease: epoch is 0, must be at least 1")
 	case sum != Buckets:
 		return fmt.Errorf("lease: the buckets of all arms are %d, must be %d", sum, Buckets)

@@ -176,7 +176,7 @@ func (x *served) assign(t tag, before assignment, ask Ask, now int64) (Decision,
 		}
 	}
 	arm, propensity := x.floored(greedy, len(x.board.queues), on, x.gone)
-	if shares := x.play.Shares(); shares != nil {
+	if shares := inBuckets(&x.decl, x.play.Shares()); shares != nil {
 		arm, propensity = byShares(shares, x.coins)
 	}
 	u := assignment{propensity: propensity, epoch: x.at, used: before.used, arm: uint16(arm)}
@@ -208,7 +208,7 @@ func (x *served) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
 	rest := rounded((1 - d.Propensity) / float64(max(1, len(ask.Actions)-1)))
 	var shares []float64
 	if d.Reason == Split && x.play != nil {
-		shares = x.play.Shares()
+		shares = inBuckets(&x.decl, x.play.Shares())
 	}
 	for _, a := range ask.Actions {
 		p := rest

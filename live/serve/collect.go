@@ -108,13 +108,21 @@ func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok 
 	w.ID = x.id
 	touched := map[[2]int][]int{}
 	for _, j := range jobs {
+		for _, v := range j.exposures {
+			x.expose(v, j.at)
+		}
+	}
+	for _, j := range jobs {
 		if err := x.settle(j, touched); err != nil {
 			return w, false, err
 		}
 	}
-	if sweep && x.rec.State.plays() {
+	if ticked := x.ticked; sweep && x.rec.State.plays() {
 		if err := x.onTick(&w, now); err != nil {
 			return w, false, err
+		}
+		if x.ticked != ticked {
+			x.leaseOnTick(x.ticked * x.tick)
 		}
 	}
 	for at, codes := range x.celled {

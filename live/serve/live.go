@@ -160,6 +160,9 @@ type record struct {
 	Joined []float64 `json:"joined,omitempty"`
 	// what guards have done and its webhook does not know
 	Harms []Guarded `json:"harms,omitempty"`
+	// plans whose exposures count, the oldest first, and the epoch of the last that was made
+	Leases []leased `json:"leases,omitempty"`
+	Epoch  uint64   `json:"epoch,omitempty"`
 	// slots that are due, under trust secagg
 	Cohorts []cohortState `json:"cohorts,omitempty"`
 	// keys are derived from it, so that no two experiments share one
@@ -194,6 +197,7 @@ type served struct {
 	tokenKey []byte
 	readers  sync.Pool // of signers, to read tokens without the lock
 	hookKey  []byte    // signs what its webhook is told
+	saltKey  []byte    // makes the salts of plans
 	gatherer gatherer  // nil where rewards come in the open
 	// several reports of a decision count
 	aggregates bool
@@ -225,9 +229,11 @@ type served struct {
 	gathers
 
 	durable durable
-	hours   hours
-	written []wrote // by arm, what is on disk
-	parts   map[[2]int]int
+	// closed, and another put in its place, when clients may decide by another plan
+	replanned chan struct{}
+	hours     hours
+	written   []wrote // by arm, what is on disk
+	parts     map[[2]int]int
 	// decisions whose totals are to be written
 	reported map[numbered]struct{}
 	celled   map[[2]int][]int // by segment, the cells of decisions that were not written, as said has them
@@ -250,11 +256,13 @@ type durable struct {
 	lines  int
 	tip    string
 	coming []Change
+	epoch  uint64 // of the plan by which clients decide
 }
 
 // confirmed notes that all of the experiment is durable. Its lock is held.
 func (x *served) confirmed() {
-	x.durable = durable{state: x.rec.State, keep: x.rec.Keep, why: x.rec.Why, reason: x.rec.Reason, lines: x.lines,
+	before := x.durable
+	x.durable = durable{epoch: x.rec.Epoch, state: x.rec.State, keep: x.rec.Keep, why: x.rec.Why, reason: x.rec.Reason, lines: x.lines,
 		tip: x.tip, next: -1, coming: slices.Clone(x.rec.Changes)}
 	if s := x.rec.Stop; s != nil {
 		x.durable.policy = s.Policy
@@ -264,6 +272,10 @@ func (x *served) confirmed() {
 	}
 	for _, a := range x.rec.Off {
 		x.durable.coming = append(x.durable.coming, Change{Off: []string{x.decl.Arms[a].Name}})
+	}
+	if is := x.durable; before.epoch != is.epoch || before.state != is.state {
+		close(x.replanned)
+		x.replanned = make(chan struct{})
 	}
 }
 
@@ -347,6 +359,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 	x.shares = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "share"))
 	x.stones = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "erased"))
 	x.persons = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "person"))
+	x.saltKey, x.replanned = keyFor(e.secret[:], r.Key[:], "lease"), make(chan struct{})
 	x.layer = hmac.New(sha256.New, keyFor(e.secret[:], []byte(decl.Layer.Name), "layer"))
 	var seed [32]byte
 	if _, err := io.ReadFull(e.cfg.random, seed[:]); err != nil {
@@ -360,6 +373,12 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 	}
 	for _, a := range x.decl.Arms {
 		x.values = append(x.values, valueOf(a))
+	}
+	for i, l := range x.rec.Leases {
+		if len(l.Buckets) > len(x.decl.Arms) {
+			return nil, fmt.Errorf("plan %d is of %d arms", l.Epoch, len(l.Buckets))
+		}
+		x.rec.Leases[i] = x.planned(l)
 	}
 	if x.decl.Contextual != nil {
 		x.events.of = map[tag]event{}

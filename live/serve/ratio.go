@@ -231,6 +231,7 @@ func (i *Info) drawn() (out [][]interval.Tosses) {
 			}
 			until = append(slices.Clone(j.Arms), make([]ArmInfo, len(i.Arms)-len(j.Arms))...)
 		}
+		shares = inBuckets(x, shares)
 		all := 0
 		for a := range arms {
 			all += until[a].Decisions - before[a].Decisions

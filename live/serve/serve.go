@@ -256,6 +256,8 @@ type job struct {
 	at      int64 // when it came
 	reports []reported
 	results []Result
+	// instead of reports; of a commit they are taken before all of its reports
+	exposures []Exposure
 	// instead of reports; what it writes is in the commit. x is on as it is now, nil if on is.
 	act   func(x *served, c *store.Commit, now int64) error
 	after func() // once that is durable

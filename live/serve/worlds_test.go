@@ -100,7 +100,7 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 	if strings.Contains(text, "policy: split") {
 		terms.Floor = nil
 	}
-	return traffic{name: "shop", most: 3, late: 40 * time.Second, terms: terms, at: 60, unit: strconv.Itoa,
+	of = traffic{name: "shop", most: 3, late: 40 * time.Second, terms: terms, at: 60, unit: strconv.Itoa,
 		decide: func(n int) (any, error) {
 			d, err := e.DecideFor(t.Context(), "shop", Ask{Unit: fmt.Sprint(n),
 				Context: map[string]any{"device": []string{"phone", "desktop", "tv"}[n/2%3]}})
@@ -135,6 +135,32 @@ func trafficOf(t *testing.T, e *Engine, text string) (of traffic) {
 			k, _ := newSigner(mustFind(t, e, "shop").tokenKey).read(tokens[n])
 			return k
 		}}
+	if !strings.Contains(text, "leases:") {
+		return of
+	}
+	of.decide = func(n int) (any, error) { return leasedDecision(t, e, fmt.Sprint(n)) }
+	of.ticket = func(n int) ticket {
+		k, err := mustFind(t, e, "shop").event(fmt.Sprint(n))
+		if err != nil { // a broken copy has not counted it
+			k.number = -1
+		}
+		return k
+	}
+	return of
+}
+
+// leasedDecision is what a client does who has the plan, and what the service says to it.
+func leasedDecision(t *testing.T, e *Engine, unit string) (any, error) {
+	t.Helper()
+	p, _, err := e.Plan(t.Context(), "shop")
+	if err != nil {
+		return nil, err
+	}
+	arm := p.Arms[p.Decide(unit)].Arm
+	if p.Reason == "" {
+		err = e.Expose(t.Context(), []Exposure{{Experiment: "shop", Unit: unit, Epoch: p.Epoch, Arm: arm}}, nil)
+	}
+	return fmt.Sprint(p, arm), err
 }
 
 // world plays a fixed traffic in which one unit, the one of decision 30, reports as it will, and
@@ -206,7 +232,11 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 			t.Fatal(err)
 		}
 		for range src.IntN(of.most) {
-			d, err := of.decide(n)
+			decide := of.decide
+			if n == unit && len(hers) == 0 && twin == "exposes what pays" {
+				decide = func(int) (any, error) { return nil, nil }
+			}
+			d, err := decide(n)
 			fmt.Fprintln(&out, "decides", n, d, err)
 			if over { // who is new counts nothing
 				n++
@@ -232,8 +262,14 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 					if _, err := of.reward(unit, r.reward); err != nil {
 						t.Fatal(err)
 					}
-					if twin == "activates" {
+					switch twin {
+					case "activates":
 						_, _ = of.meet(unit, true)
+					case "exposes twice what pays":
+						x.mu.Lock()
+						delete(x.units, tagOf(x.tags, fmt.Sprint(unit)))
+						x.mu.Unlock()
+						_, _ = of.decide(unit)
 					}
 				}
 			}
