@@ -5,11 +5,13 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/lease"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/play"
@@ -54,6 +56,9 @@ type Exposure struct {
 	Hash             string // by which it was decided, of lease.Hashes; empty for SipHash
 }
 
+// ErrStrict: exposures are reported by who may report what comes of them, and an experiment of theirs is strict.
+var ErrStrict = errors.New("the experiment's exposures are strict: a key that reports them must not have the scope reward")
+
 // Check says what is wrong with the form of an exposure, which no experiment is asked for.
 func (v Exposure) Check() error {
 	switch {
@@ -74,7 +79,8 @@ func (v Exposure) Check() error {
 }
 
 // Expose takes exposures, and returns when what they did is durable, whatever that is: an error is for all of
-// them, which can then be sent again. Each counts if counts gives leave for it, by its place; nil is leave for all.
+// them, which can then be sent again. Where an experiment's are strict, none is taken of a key (As) with the scope
+// reward: the error matches ErrStrict, and goes by what was declared and by the key alone. Each counts if counts gives leave for it, by its place; nil is leave for all.
 func (e *Engine) Expose(ctx context.Context, all []Exposure, counts func(i int) bool) error {
 	if !e.here() {
 		return errElsewhere
@@ -90,6 +96,7 @@ func (e *Engine) Expose(ctx context.Context, all []Exposure, counts func(i int) 
 	// Who has nothing to write waits for a commit, too.
 	jobs := []*job{{durable: true, act: func(*served, *store.Commit, int64) error { return nil }}}
 	now, of := e.now(), map[string]*job{}
+	k, _ := By(ctx)
 	for i, v := range all {
 		if counts != nil && !counts(i) {
 			continue
@@ -99,6 +106,9 @@ func (e *Engine) Expose(ctx context.Context, all []Exposure, counts func(i int) 
 			x, err := e.lookup(v.Experiment)
 			if err != nil || !x.decl.Leases.On() {
 				continue
+			}
+			if x.decl.Leases.Exposures == decl.ExposuresStrict && k.Scopes&ScopeReward != 0 {
+				return fmt.Errorf("exposure %d: %w", i, ErrStrict)
 			}
 			j = &job{on: x, at: now}
 			of[v.Experiment], jobs = j, append(jobs, j)

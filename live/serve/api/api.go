@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
@@ -90,6 +91,8 @@ type front struct {
 	fresh   *newUnits
 	shared  sync.Once // it was said that a proxy's visitors are one address
 	streams streams
+	// streams of plans
+	following atomic.Int64
 	// what lasts is ended when the service is
 	ending context.Context
 	end    context.CancelFunc
@@ -143,6 +146,8 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST " + one + "/reports":       f.with(serve.ScopeReward, f.reports),
 		"POST " + one + "/session":       f.with(serve.ScopeReward, f.session),
 
+		"GET " + one + "/plan":       f.with(serve.ScopeDecide, f.plan),
+		"POST /v1/exposures":         f.with(serve.ScopeDecide, f.expose),
 		"POST /v1/track":             f.with(serve.ScopeReward, f.track),
 		"POST " + compat.SegmentPath: f.with(serve.ScopeReward, f.segment),
 
@@ -347,6 +352,8 @@ func problemOf(err error) *problem {
 		return refused(http.StatusConflict, "event", err.Error())
 	case errors.Is(err, serve.ErrContextual):
 		return refused(http.StatusBadRequest, "", serve.ErrContextual.Error())
+	case errors.Is(err, serve.ErrStrict):
+		return refused(http.StatusForbidden, "", serve.ErrStrict.Error())
 	case errors.Is(err, serve.ErrForce):
 		return refused(http.StatusBadRequest, "force", serve.ErrForce.Error())
 	case errors.Is(err, serve.ErrToken):

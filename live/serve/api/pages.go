@@ -110,6 +110,6 @@ func (f *front) reads(r *http.Request) bool {
 
 // lasts says whether a request is for events, which have no end.
 func lasts(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/experiments/") && strings.HasSuffix(r.URL.Path, "/events") ||
+	return streamsPlan(r) || strings.HasPrefix(r.URL.Path, "/experiments/") && strings.HasSuffix(r.URL.Path, "/events") ||
 		r.URL.Path == streamPath
 }

@@ -3,12 +3,10 @@ package api
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 
-	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/compat"
 )
@@ -32,25 +30,11 @@ func (q *trackRequest) check() error {
 	for i, raw := range q.Events {
 		v, err := q.read(raw)
 		if err != nil {
-			return atEvent(i, err)
+			return atItem("events", i, err)
 		}
 		q.events = append(q.events, v)
 	}
 	return nil
-}
-
-// atEvent places what is wrong with an event.
-func atEvent(i int, err error) error {
-	var p *problem
-	if !errors.As(err, &p) {
-		var of *keyed.Error
-		if !errors.As(err, &of) {
-			return err
-		}
-		p = refused(http.StatusBadRequest, of.Field, of.Error())
-	}
-	p.Field = fmt.Sprintf("events[%d].%s", i, p.Field)
-	return p
 }
 
 func (f *front) track(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -79,41 +63,53 @@ func (f *front) track(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // take takes events: of a browser's key of the units alone that were signed, or that the service's cookie names.
 func (f *front) take(r *http.Request, events []serve.Event) error {
-	k, _ := serve.By(r.Context())
-	counts := func(_ int, experiment string) bool { return k.For(experiment) }
-	if k.Scopes&serve.ScopeBrowser != 0 {
-		mine, signed := "", map[string]*signedFor{}
-		if c, err := r.Cookie(cookieName); err == nil {
-			mine, _ = f.Engine.CookieUnit(c.Value)
-		}
-		by := make([]*signedFor, len(events))
-		for i := range events {
-			v := &events[i]
-			if v.Unit == "" {
-				v.Unit = mine
-				continue
-			}
-			if signed[v.Unit] == nil {
-				of, err := f.signedFor(v.Unit)
-				if err != nil {
-					return atEvent(i, refused(http.StatusForbidden, "targetingKey", "targetingKey must be a signed unit for a "+
-						"key of the scope browser: "+err.Error()))
-				}
-				signed[v.Unit] = of
-			}
-			by[i] = signed[v.Unit]
-			v.Unit = by[i].unit
-		}
-		counts = func(i int, experiment string) bool {
-			return k.For(experiment) && (by[i] == nil || by[i].goodFor(experiment))
-		}
+	units := make([]*string, len(events))
+	for i := range events {
+		units[i] = &events[i].Unit
+	}
+	counts, err := f.named(r, "events", units)
+	if err != nil {
+		return err
 	}
 	for i, v := range events {
 		if err := v.Check(); err != nil {
-			return atEvent(i, err)
+			return atItem("events", i, err)
 		}
 	}
 	return f.Engine.Track(r.Context(), events, counts)
+}
+
+// named puts names in the place of what a request has of units: a key of a browser names those alone that were
+// signed, or that the service's cookie names. It says in which experiments each may count.
+func (f *front) named(r *http.Request, list string, units []*string) (counts func(i int, experiment string) bool, _ error) {
+	k, _ := serve.By(r.Context())
+	if k.Scopes&serve.ScopeBrowser == 0 {
+		return func(_ int, experiment string) bool { return k.For(experiment) }, nil
+	}
+	mine, signed := "", map[string]*signedFor{}
+	if c, err := r.Cookie(cookieName); err == nil {
+		mine, _ = f.Engine.CookieUnit(c.Value)
+	}
+	by := make([]*signedFor, len(units))
+	for i, unit := range units {
+		if *unit == "" {
+			*unit = mine
+			continue
+		}
+		if signed[*unit] == nil {
+			of, err := f.signedFor(*unit)
+			if err != nil {
+				return nil, atItem(list, i, refused(http.StatusForbidden, "targetingKey", "targetingKey must be a signed unit "+
+					"for a key of the scope browser: "+err.Error()))
+			}
+			signed[*unit] = of
+		}
+		by[i] = signed[*unit]
+		*unit = by[i].unit
+	}
+	return func(i int, experiment string) bool {
+		return k.For(experiment) && (by[i] == nil || by[i].goodFor(experiment))
+	}, nil
 }
 
 // A signedFor is a unit, and the experiments that its signature is good for.
