@@ -30,7 +30,7 @@ var floors = [][]string{
 		"internal/unitball", "internal/words", "live/internal/plant", "live/internal/simulate", "live/lease", "live/serve/oidc", "logged",
 		"noise",
 		"privacy", "secagg"},
-	{"bandit", "bound", "client/openfeature", "internal/parquetlog", "internal/report", "interval",
+	{"bandit", "bound", "client/leased", "client/openfeature", "internal/parquetlog", "internal/report", "interval",
 		"policy", "release", "secagg/prio", "secagg/transport"},
 	{"internal/problem", "lab/letor", "live/aggregate", "play", "policy/identify", "policy/linear",
 		"secagg/dap"},
@@ -140,7 +140,7 @@ func TestParts(t *testing.T) {
 // A program that imports a package of the library compiles few modules beside it.
 func TestModulesOfTheLibrary(t *testing.T) {
 	most := map[string]int{"audit/protocol": 4, "secagg": 3, "secagg/dap": 3, "secagg/prio": 3, "secagg/transport": 3,
-		"client/private": 6, "client": 0, "live/decl": 6}
+		"client/private": 6, "client": 0, "client/leased": 1, "live/decl": 6}
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{$.ImportPath}} {{.Path}}{{end}}",
 		"./...").Output()
 	if err != nil {
