@@ -38,9 +38,10 @@ type leased struct {
 	Epoch   uint64 `json:"epoch"`
 	From    int64  `json:"from"`
 	Until   int64  `json:"until"`
-	Made    int    `json:"made"`    // decisions of all arms when it was made
-	Shown   int    `json:"shown"`   // lines that it is made of
-	Buckets []int  `json:"buckets"` // by arm; gone: it was removed
+	Ahead   int64  `json:"ahead,omitempty"` // by so much both are, of the clock by which others tell the time
+	Made    int    `json:"made"`            // decisions of all arms when it was made
+	Shown   int    `json:"shown"`           // lines that it is made of
+	Buckets []int  `json:"buckets"`         // by arm; gone: it was removed
 
 	plan lease.Plan
 }
@@ -180,11 +181,11 @@ func (x *served) leaseOnTick(at int64) {
 		return at >= l.Until+how.Delay.Milliseconds()
 	})
 	x.rec.Epoch++
-	until := at + lasts
+	until, ahead := at+lasts, at-x.date(at)
 	if !x.decl.End.IsZero() {
-		until = min(until, x.decl.End.UnixMilli()+at-x.date(at))
+		until = min(until, x.decl.End.UnixMilli()+ahead)
 	}
-	l := leased{Epoch: x.rec.Epoch, From: at, Until: until, Made: made, Shown: x.shown, Buckets: buckets}
+	l := leased{Epoch: x.rec.Epoch, From: at, Until: until, Ahead: ahead, Made: made, Shown: x.shown, Buckets: buckets}
 	x.rec.Leases = append(x.rec.Leases, x.planned(l))
 	x.todo |= theRecord
 }
@@ -235,8 +236,8 @@ func (x *served) buckets(expected float64) []int {
 func (x *served) planned(l leased) leased {
 	mac := hmac.New(sha256.New, x.saltKey)
 	mac.Write(binary.BigEndian.AppendUint64(nil, l.Epoch))
-	l.plan = lease.Plan{Experiment: x.decl.Name, Epoch: l.Epoch, From: time.UnixMilli(l.From).UTC(),
-		Until: time.UnixMilli(l.Until).UTC()}
+	l.plan = lease.Plan{Experiment: x.decl.Name, Epoch: l.Epoch, From: time.UnixMilli(l.From - l.Ahead).UTC(),
+		Until: time.UnixMilli(l.Until - l.Ahead).UTC()}
 	copy(l.plan.Salt[:], mac.Sum(nil))
 	for a, n := range l.Buckets {
 		if n != gone {
@@ -260,10 +261,7 @@ func (e *Engine) Plan(ctx context.Context, name string) (lease.Plan, <-chan stru
 	now := e.now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	p := x.planFor(now)
-	ahead := time.Duration(now-x.date(now)) * time.Millisecond // of the clock by which others tell the time
-	p.From, p.Until = p.From.Add(-ahead), p.Until.Add(-ahead)
-	return p, x.replanned, nil
+	return x.planFor(now), x.replanned, nil
 }
 
 func (x *served) planFor(now int64) lease.Plan {
@@ -281,7 +279,7 @@ func (x *served) planFor(now int64) lease.Plan {
 		arm, why = x.meanwhile(), Static
 	}
 	lasts := x.decl.Leases.For.Milliseconds()
-	from := now / lasts * lasts
+	from := x.date(now) / lasts * lasts
 	return lease.Plan{Experiment: x.decl.Name, Epoch: x.durable.epoch, Reason: string(why), From: time.UnixMilli(from).UTC(),
 		Until: time.UnixMilli(from + 2*lasts).UTC(),
 		Arms:  []lease.Share{{Arm: x.decl.Arms[arm].Name, Value: x.values[arm], Buckets: lease.Buckets}}}
