@@ -62,6 +62,8 @@ type shop struct {
 	delta             float64 // that the claim is tested at
 	decide            func(unit string) (path, body string)
 	reward            func(unit, decision, reward string) (path, body string)
+	// meets has a unit decided by a plan, and exposed, where clients do that; its name is in the place of a decision.
+	meets func(g *target, unit string, in bool) (name, arm string)
 	// released is what was released of ann's arm, less what others' rewards of 0 are in it: 0 or 1,
 	// and noise.
 	released func(g *target, arm string) float64
@@ -100,6 +102,7 @@ var arms = shop{
 func Audits() []audit.Outside {
 	all := append(arms.audits(sound, half, early, duplicate, counted), contexts.audits(sound, half)...)
 	all = append(all, cells.audits(sound, beside)...)
+	all = append(all, leases.audits(sound, onSuccess, recounted, forged)...)
 	for _, x := range learners() {
 		all = append(all, x.audits(sound, half)...)
 	}
@@ -149,6 +152,7 @@ type target struct {
 	names map[string]int // tokens, which are keyed, by the order in which they were seen
 	// by arm, what a broken copy tells beside cells
 	totals []float64
+	expose string // the exposure that was reported last
 	seen   strings.Builder
 	err    error
 }
@@ -184,9 +188,17 @@ func (x shop) live(f fault, adversary int, in bool, src *noise.Fast) (seen strin
 	g.ask(http.MethodPost, page+"/start", "")
 	tokens, arm := map[string]string{}, ""
 	ask := func(path, body string) string { return g.ask(http.MethodPost, path, body) }
+	if x.meets != nil { // by its first plan
+		g.clock.Add(tick)
+		g.err = e.Sync(ctx)
+	}
 	for _, u := range units {
 		var d struct{ Decision, Arm string }
-		g.read(ask(x.decide(u)), &d)
+		if x.meets != nil {
+			d.Decision, d.Arm = x.meets(g, u, in)
+		} else {
+			g.read(ask(x.decide(u)), &d)
+		}
 		if tokens[u] = d.Decision; u == "ann" {
 			arm = d.Arm
 		}
@@ -214,6 +226,9 @@ func (x shop) live(f fault, adversary int, in bool, src *noise.Fast) (seen strin
 		g.look(http.MethodGet, "/metrics", "")
 		g.key = key
 		path, body := x.decide("ann")
+		if x.meets != nil { // the arms of names follow from a secret
+			path, body = "/v1/exposures", g.expose
+		}
 		g.look(http.MethodPost, path, body)
 		path, body = x.reward("ann", tokens["ann"], "0")
 		g.look(http.MethodPost, path, body)
