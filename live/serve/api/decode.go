@@ -169,6 +169,7 @@ type fixedKeys struct {
 	Only     json.RawMessage `json:"only" fixed:"counts are of decisions for those it was declared for"`
 	By       json.RawMessage `json:"by" fixed:"releases are of its cells"`
 	Cell     json.RawMessage `json:"cell_minimum" fixed:"releases are of its cells"`
+	Leases   json.RawMessage `json:"leases" fixed:"clients decide by plans that were made as it says"`
 	Layer    json.RawMessage `json:"layer" fixed:"it keeps the units of experiments disjoint"`
 	Keep     json.RawMessage `json:"retention" fixed:"units were told how long they are remembered"`
 	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor, share, description, public, off and add may change"`
