@@ -29,14 +29,22 @@ import (
 // Refused is a refusal in the words of the server whose path it is, and its status; ok is false if the path
 // is nobody else's.
 func Refused(path string, status int, field, detail string) (answer any, as int, ok bool) {
-	switch path {
-	case SegmentPath:
+	switch {
+	case InAddress(path):
+		return GrowthBookError{status, detail}, status, true
+	case path == SegmentPath:
 		if status == http.StatusRequestEntityTooLarge { // as theirs
 			status = http.StatusBadRequest
 		}
 		return SegmentAnswer{Message: detail, Field: field}, status, true
 	}
 	return nil, 0, false
+}
+
+// InAddress says whether the clients of a path have their keys in its address, also those that name units.
+// Keys that only decide can be there: they read plans, which are public, and report exposures.
+func InAddress(path string) bool {
+	return path == GrowthBookTrack || strings.HasPrefix(path, GrowthBookFeatures)
 }
 
 func wrong(field, format string, args ...any) error {
