@@ -134,6 +134,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"GET /openapi.yaml":   f.openAPI,
 		"GET /sotto.js":       f.script(script),
 		"GET /sotto-model.js": f.script(modelScript),
+		"GET /sotto-lease.js": f.script(leaseScript),
 		"GET /metrics":        f.metrics,
 
 		"GET /hpke_config":           f.configs,
@@ -150,6 +151,10 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST /v1/exposures":         f.with(serve.ScopeDecide, f.expose),
 		"POST /v1/track":             f.with(serve.ScopeReward, f.track),
 		"POST " + compat.SegmentPath: f.with(serve.ScopeReward, f.segment),
+
+		"GET " + compat.FlagdFlags:                      f.with(serve.ScopeDecide, f.flagd),
+		"GET " + compat.GrowthBookFeatures + "{client}": f.with(serve.ScopeDecide, f.growthBook),
+		"POST " + compat.GrowthBookTrack:                f.with(serve.ScopeDecide, f.growthBookTrack),
 
 		"POST " + one + "/rank":                    f.with(serve.ScopeDecide, f.rank),
 		"POST " + one + "/events/{event}/reward":   f.with(serve.ScopeReward, f.rewardEvent),
@@ -430,6 +435,12 @@ func keyOf(r *http.Request) (secret string, inAddress bool) {
 	if k = strings.TrimSpace(k); strings.EqualFold(scheme, "Bearer") && k != "" {
 		return k, false
 	}
+	switch {
+	case r.PathValue("client") != "":
+		return r.PathValue("client"), true
+	case r.URL.Path == compat.GrowthBookTrack:
+		return r.URL.Query().Get("client_key"), true
+	}
 	return r.URL.Query().Get("key"), true
 }
 
@@ -451,7 +462,7 @@ func (f *front) may(r *http.Request, scope serve.Scope) (serve.Key, error) {
 		return k, refused(http.StatusForbidden, "", "the key is good for another experiment alone")
 	case k.Scopes&serve.ScopeBrowser != 0 && !f.own(r):
 		return k, refused(http.StatusForbidden, "", errOrigin.Error())
-	case k.Scopes&serve.ScopeBrowser == 0 && inAddress:
+	case k.Scopes&serve.ScopeBrowser == 0 && inAddress && !(k.Scopes == serve.ScopeDecide && compat.InAddress(r.URL.Path)):
 		return k, refused(http.StatusUnauthorized, "", "a key in the address, where logs have it, must be "+
 			"one of the scope browser: revoke this one")
 	default:

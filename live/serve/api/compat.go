@@ -28,15 +28,15 @@ func (f *front) accept(r *http.Request, events []serve.Event) error {
 }
 
 // foreign is a body of another protocol, and a key that may name units.
-func (f *front) foreign(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
+func (f *front) foreign(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if k, _ := serve.By(r.Context()); k.Scopes&serve.ScopeBrowser != 0 {
-		return refused(http.StatusForbidden, "", "a key of the scope browser names no units: send signed ones to "+
+		return nil, refused(http.StatusForbidden, "", "a key of the scope browser names no units: send signed ones to "+
 			"/v1/track")
 	}
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		z, err := gzip.NewReader(http.MaxBytesReader(w, r.Body, limit))
 		if err != nil {
-			return refused(http.StatusBadRequest, "", "the body is not what its Content-Encoding, gzip, says")
+			return nil, refused(http.StatusBadRequest, "", "the body is not what its Content-Encoding, gzip, says")
 		}
 		r.Body = struct {
 			io.Reader
@@ -44,11 +44,7 @@ func (f *front) foreign(w http.ResponseWriter, r *http.Request, limit int64, int
 		}{z, r.Body}
 		r.ContentLength = -1 // which was of what came
 	}
-	data, err := body(w, r, limit)
-	if err != nil {
-		return err
-	}
-	return decodeInto(data, into, false)
+	return body(w, r, limit)
 }
 
 // time is the clock by which clients tell the time.
@@ -61,7 +57,11 @@ func (f *front) time() time.Time {
 
 func (f *front) segment(w http.ResponseWriter, r *http.Request) (any, error) {
 	var in compat.SegmentBatch
-	if err := f.foreign(w, r, compat.MaxSegmentBatch, &in); err != nil {
+	data, err := f.foreign(w, r, compat.MaxSegmentBatch)
+	if err != nil {
+		return nil, err
+	}
+	if err := decodeInto(data, &in, false); err != nil {
 		return nil, err
 	}
 	events, err := in.Events(f.time())

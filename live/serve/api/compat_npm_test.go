@@ -22,7 +22,7 @@ func (w *world) script(t *testing.T, name, needs, key string) string {
 		testkit.Missing(t, "run npm ci in live/serve/api/testdata/npm: "+needs+" is not there")
 	}
 	w.front.clock = w.clock.Now
-	front := httptest.NewServer(w.front)
+	front := httptest.NewServer(w.asked)
 	defer front.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

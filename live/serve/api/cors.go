@@ -75,7 +75,7 @@ func (f *front) cross(w http.ResponseWriter, r *http.Request) (answered bool) {
 		h.Set("Access-Control-Allow-Origin", AnyOrigin)
 	}
 	if !preflight {
-		h.Set("Access-Control-Expose-Headers", "ETag, Retry-After")
+		h.Set("Access-Control-Expose-Headers", "Date, ETag, Retry-After")
 		return false
 	}
 	h.Add("Vary", "Access-Control-Request-Method")

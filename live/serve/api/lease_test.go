@@ -15,6 +15,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/lease"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/compat"
 )
 
 // leasedShop is an experiment whose clients decide by a plan.
@@ -278,12 +279,14 @@ func leasedWorld(t *testing.T, twin string, events func(w *world, unit string, s
 	for second := range 80 {
 		p, _ := w.plan()
 		look("GET", "/v1/experiments/shop/plan", "")
+		look("GET", compat.FlagdFlags, "")
+		look("GET", compat.GrowthBookFeatures+"client", "")
 		if second%4 == 0 {
 			unit := named(p)
 			if second == 8 {
 				ann = unit
 			}
-			if all = append(all, exposure(p, unit, unit)); second != 8 || twin != "exposes what has an event" {
+			if all = append(all, exposure(p, unit, unit)); second != 8 || twin == "" {
 				look("POST", "/v1/exposures", exposures(all[len(all)-1], all[len(all)-1]))
 			}
 		}
@@ -293,8 +296,13 @@ func leasedWorld(t *testing.T, twin string, events func(w *world, unit string, s
 			if w.decisions() != before {
 				t.Fatal("an event made a decision")
 			}
-			if had && twin != "" {
+			switch {
+			case had && twin == "exposes what has an event":
 				w.want(202, "POST", "/v1/exposures", exposures(all[2]))
+			case had && twin != "":
+				w.want(202, "POST", compat.GrowthBookTrack, seenByPlugin(p, ann))
+			case twin == "": // who is assigned already
+				look("POST", compat.GrowthBookTrack, seenByPlugin(p, ann))
 			}
 			look("POST", "/v1/track", event("checkout", ann, "0.25"))
 			look("POST", "/v1/exposures", exposures(all[0], strings.Replace(all[2], `"epoch": `, `"epoch": 1`, 1)))
@@ -343,8 +351,9 @@ func TestTwoWorldsOfLeases(t *testing.T) {
 			t.Errorf("%s: somebody sees it: %s", name, firstDifference(got, silent))
 		}
 	}
-	const twin = "exposes what has an event"
-	if leasedWorld(t, twin, at(9, "1")) == leasedWorld(t, twin, none) {
-		t.Error("a client that is exposed where its event comes is not caught")
+	for _, twin := range []string{"exposes what has an event", "has a plugin send what has an event"} {
+		if leasedWorld(t, twin, at(9, "1")) == leasedWorld(t, twin, none) {
+			t.Errorf("a client that %s is not caught", twin)
+		}
 	}
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -240,20 +238,5 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 		Flags   []*flagJSON  `json:"flags"`
 		Streams []streamJSON `json:"eventStreams"`
 	}{all.flags, []streamJSON{f.streamFor(r, k, all)}}
-	b, err := json.Marshal(out)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(b)
-	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
-	w.Header().Set("ETag", tag)
-	w.Header().Set("Cache-Control", "private, no-cache")
-	for _, known := range strings.Split(r.Header.Get("If-None-Match"), ",") {
-		if known = strings.TrimSpace(known); known == tag || known == "W/"+tag || known == "*" {
-			w.WriteHeader(http.StatusNotModified)
-			return nil, nil
-		}
-	}
-	write(w, http.StatusOK, "application/json", json.RawMessage(b))
-	return nil, nil
+	return nil, tagged(w, r, out)
 }

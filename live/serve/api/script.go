@@ -3,18 +3,20 @@ package api
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // both
+	_ "embed" // all three
 	"encoding/hex"
 	"net/http"
 	"time"
 )
 
-// The client for pages, and what it imports to decide by a model.
+// The client for pages, what it imports to decide by a model, and what decides by a plan.
 var (
 	//go:embed sotto.js
 	script []byte
 	//go:embed sotto-model.js
 	modelScript []byte
+	//go:embed sotto-lease.js
+	leaseScript []byte
 )
 
 // script serves one. A key in its address is the page's own to read, and is not looked at.

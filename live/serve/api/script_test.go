@@ -13,7 +13,7 @@ func TestScript(t *testing.T) {
 	for name, c := range map[string]struct {
 		text []byte
 		most int
-	}{"sotto.js": {script, 3 << 10}, "sotto-model.js": {modelScript, 7 << 10}} {
+	}{"sotto.js": {script, 3 << 10}, "sotto-model.js": {modelScript, 7 << 10}, "sotto-lease.js": {leaseScript, 10 << 10}} {
 		if len(c.text) > c.most {
 			t.Errorf("%s has %d bytes, may have %d", name, len(c.text), c.most)
 		}
