@@ -117,13 +117,14 @@ func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok 
 			return w, false, err
 		}
 	}
-	if ticked := x.ticked; sweep && x.rec.State.plays() {
+	ticked := x.ticked
+	if sweep && x.rec.State.plays() {
 		if err := x.onTick(&w, now); err != nil {
 			return w, false, err
 		}
-		if x.ticked != ticked {
-			x.leaseOnTick(x.ticked * x.tick)
-		}
+	}
+	if x.ticked != ticked {
+		x.leaseOnTick(x.ticked * x.tick)
 	}
 	for at, codes := range x.celled {
 		touched[at] = append(touched[at], codes...)

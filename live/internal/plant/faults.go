@@ -579,5 +579,11 @@ func Faults() []Fault {
 		Was:   `r.steps[r.at].For.Milliseconds()`,
 		Is:    `r.steps[r.at].For.Milliseconds()/map[bool]int64{true: 2, false: 1}[PLANTED]`,
 		Needs: "a ramp, and guards that all arms surely keep",
+	}, {
+		// An exposure that is sent again is another decision.
+		Name: "an exposure twice", File: "live/serve/lease.go",
+		Was:   `if _, was := x.units[t]; was || x.erased(t) || x.gone(arm) {`,
+		Is:    `if _, was := x.units[t]; was && !PLANTED || x.erased(t) || x.gone(arm) {`,
+		Needs: "leases, and who is exposed twice",
 	}}
 }

@@ -49,7 +49,7 @@ func (d declarer) perhaps(n int, format string, args ...any) string {
 func (d declarer) declare(name string, hi int, layer string) (*decl.Experiment, string) {
 	for {
 		text := lines("name: "+name, fmt.Sprintf("reward: {range: [0, %d], default: %v%s}", hi,
-			pick(d.Rand, 0, 0.25, 0.5), d.aggregate("sum", "sum", "count", "max")), layer) + d.body()
+			pick(d.Rand, 0, 0.25, 0.5), d.aggregate("sum", "sum", "count", "max")+d.event()), layer) + d.body()
 		x, err := decl.Parse("guard.yaml", []byte(text))
 		if err == nil {
 			err = x.Check()
@@ -95,8 +95,18 @@ func (d declarer) aggregate(of ...string) string {
 	return ""
 }
 
+// event is what reports rewards where clients decide by plans; they are told by decisions' tokens all the same.
+func (d declarer) event() string {
+	if d.kind != "leases" {
+		return ""
+	}
+	return ", event: buy"
+}
+
 func (d declarer) body() string {
 	switch d.kind {
+	case "leases":
+		return d.arms() + "leases: {for: " + pick(d.Rand, "1s", "4s", "20s") + ", delay: 30s}\n"
 	case "contexts", "joint":
 		return d.contexts()
 	case "local", "two-server", "secagg":

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/client"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/play"
 )
@@ -48,7 +49,7 @@ func plan(seed uint64) (setting, []op) {
 }
 
 // simulated are the kinds of experiments, by the seed.
-var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "arms", "drop",
+var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "leases", "drop",
 	"joint", "offers", "split", "guards", "local", "many", "persons", "capped", "sums", "cells"}
 
 // size is how many people there are: many in one world of four.
@@ -200,10 +201,14 @@ func (w *world) decide(b *book, unit int) {
 		person = fmt.Sprint("person ", unit/4)
 	}
 	about := w.about(b)
+	exposed := w.leases(b, name)
 	token, arm, why, ticket, err := w.asks(b, name, person, about)
-	if w.refused(b, err); err != nil {
+	if w.refused(b, err); err != nil || exposed >= 0 && token == "" {
 		b.unheard[name] = true
 		return
+	}
+	if exposed >= 0 && arm != exposed && why == serve.Split && b.last[name] == nil && !b.unheard[name] && !b.off[exposed] {
+		w.fail(broken(sticky, "%s: %s was exposed to arm %d, and has arm %d", b.x.Name, name, exposed, arm))
 	}
 	w.tell([]byte(token))
 	w.tellInt(uint64(arm))
@@ -259,6 +264,27 @@ func (w *world) decide(b *book, unit int) {
 			w.tell([]byte("not met"))
 		}
 	}
+}
+
+// leases has a unit decided by the plan, where there is one, and exposed, now and then twice; it is asked for its token after
+// that. It gives the arm, −1 if it may not count.
+func (w *world) leases(b *book, unit string) (arm int) {
+	if !b.x.Leases.On() || w.net != nil || w.IntN(3) == 0 {
+		return -1
+	}
+	p, _, err := w.p.e.Plan(w.t.Context(), b.x.Name)
+	if w.refused(b, err); err != nil || p.Reason != "" {
+		return -1
+	}
+	name := p.Arms[p.Decide(unit)].Arm
+	v := serve.Exposure{Experiment: b.x.Name, Unit: unit, Epoch: p.Epoch, Arm: name}
+	err = w.p.e.Expose(w.t.Context(), []serve.Exposure{v, v}[:1+w.IntN(2)], nil)
+	w.still()
+	if w.refused(b, err); err != nil {
+		b.unheard[unit] = true
+		return -1
+	}
+	return slices.IndexFunc(b.x.Arms, func(a decl.Arm) bool { return a.Name == name })
 }
 
 // refused holds that an error says that nothing can be written now.
