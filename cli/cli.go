@@ -100,6 +100,7 @@ type commands struct {
 	Track      trackCommand      `cmd:"" group:"real" help:"${commandsTrack}"`
 	Backup     backupCommand     `cmd:"" group:"real" help:"${commandsBackup}"`
 	Restore    restoreCommand    `cmd:"" group:"real" help:"${commandsRestore}"`
+	Flagd      flagdCommand      `cmd:"" group:"real" help:"${commandsFlagd}"`
 	Replay     replayCommand     `cmd:"" group:"check" help:"${commandsReplay}"`
 	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
 
@@ -317,8 +318,8 @@ func texts() kong.Vars {
 	all := kong.Vars{}
 	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, trackTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, backupTexts, boundsTexts,
-		chooseTexts, cliTexts, commandsTexts, exploreTexts, figureTexts, identifyTexts, letorTexts, logTexts,
-		planTexts, planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reportTexts,
+		chooseTexts, cliTexts, commandsTexts, exploreTexts, figureTexts, flagdTexts,
+		identifyTexts, letorTexts, logTexts, planTexts, planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reportTexts,
 		reproduceTexts, runTexts,
 		serveBenchTexts, stopTexts} {
 		maps.Copy(all, t)
