@@ -14,9 +14,9 @@ import (
 
 // What experiments with arms have alone: who is given which, and how one is taken off.
 
-// valueOf is what who is given an arm is shown: its name, if none was declared. A visitor who was
+// ValueOf is what who is given an arm is shown: its name, if none was declared. A visitor who was
 // shown something else, such as a default of the caller's, would be counted for this arm all the same.
-func valueOf(a decl.Arm) json.RawMessage {
+func ValueOf(a decl.Arm) json.RawMessage {
 	if len(a.Value) > 0 && string(a.Value) != "null" {
 		return a.Value
 	}
@@ -339,7 +339,7 @@ func (x *served) addArm(c Change, line []byte) (*play.Commit, error) {
 	}
 	c.done(&x.decl)
 	arm := x.decl.Arms[len(x.decl.Arms)-1]
-	x.values = append(slices.Clip(x.values), valueOf(arm))
+	x.values = append(slices.Clip(x.values), ValueOf(arm))
 	x.board.grow(arm)
 	x.rec.Added, x.rec.Joined = append(x.rec.Added, x.hours.at), x.decl.Joined
 	x.hours.grow(x.hours.at)

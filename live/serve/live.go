@@ -372,7 +372,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 		return nil, err
 	}
 	for _, a := range x.decl.Arms {
-		x.values = append(x.values, valueOf(a))
+		x.values = append(x.values, ValueOf(a))
 	}
 	for i, l := range x.rec.Leases {
 		if len(l.Buckets) > len(x.decl.Arms) {

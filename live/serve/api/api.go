@@ -155,6 +155,9 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"GET " + compat.FlagdFlags:                      f.with(serve.ScopeDecide, f.flagd),
 		"GET " + compat.GrowthBookFeatures + "{client}": f.with(serve.ScopeDecide, f.growthBook),
 		"POST " + compat.GrowthBookTrack:                f.with(serve.ScopeDecide, f.growthBookTrack),
+		"POST " + compat.GOFFPath:                       f.with(serve.ScopeDecide, f.goff),
+		"POST " + compat.GOFFAllPath:                    f.with(serve.ScopeDecide, f.goffAll),
+		"POST " + compat.CollectorPath:                  f.with(serve.ScopeReward, f.collector),
 
 		"POST " + one + "/rank":                    f.with(serve.ScopeDecide, f.rank),
 		"POST " + one + "/events/{event}/reward":   f.with(serve.ScopeReward, f.rewardEvent),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/compat"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -52,6 +53,9 @@ func doors(w *world, unit string) (ask []func(consent string) string) {
 		add(w.key, path, `{"context": {"targetingKey": "UNIT", "consent": $}}`)
 		add(browser, path, `{"context": {"targetingKey": "SIGNED", "consent": $}}`)
 	}
+	add(w.key, "/v1/feature/shop/eval", `{"user": {"key": "UNIT", "custom": {"consent": $}}}`)
+	add(w.key, compat.GOFFAllPath, `{"evaluationContext": {"key": "UNIT", "custom": {"consent": $}}}`)
+	add(browser, compat.GOFFAllPath, `{"evaluationContext": {"key": "SIGNED", "custom": {"consent": $}}}`)
 	return ask
 }
 
@@ -106,16 +110,17 @@ func TestConsent(t *testing.T) {
 // Of two worlds, one in which a unit was decided for and rewarded, all doors say the same to it without consent.
 func TestConsentTwoWorlds(t *testing.T) {
 	said := func(known bool) (all []string) {
+		signed := func(s string) string { return s[:min(len(s), 40)] } // by another key in each world
 		w := shopOpen(t)
 		if known {
 			w.want(200, "POST", "/v1/experiments/shop/rewards", reward(*w.decide("ann").Decision, "1"))
 		}
 		for _, ask := range doors(w, "ann") {
-			all = append(all, word.ReplaceAllStringFunc(ask("false"), func(s string) string { return s[:min(len(s), 40)] }))
+			all = append(all, word.ReplaceAllStringFunc(ask("false"), signed))
 		}
 		w.want(200, "POST", "/v1/experiments/shop/stop", `{"keep": "blue", "now": true, "confirm": "shop"}`)
 		for _, ask := range doors(w, "ann") {
-			all = append(all, ask("false"))
+			all = append(all, word.ReplaceAllStringFunc(ask("false"), signed))
 		}
 		return all
 	}

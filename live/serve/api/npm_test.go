@@ -69,12 +69,7 @@ func TestOpenFeatureClients(t *testing.T) {
 // the click: with the provider for pages as it is published, a key that everybody can read, and a
 // signature that is good for one experiment.
 func TestWebProviderInPage(t *testing.T) {
-	bundler := filepath.FromSlash("../../../client/browser/node_modules/.bin/esbuild")
-	for _, path := range []string{bundler, "testdata/npm/node_modules/@openfeature/web-sdk"} {
-		if _, err := os.Stat(path); err != nil {
-			testkit.Missing(t, "run npm ci in live/serve/api/testdata/npm and in client/browser: "+path+" is not there")
-		}
-	}
+	needs(t, "@openfeature/web-sdk")
 	doc, err := os.ReadFile("../../../docs/clients.md")
 	if err != nil {
 		t.Fatal(err)
@@ -117,19 +112,7 @@ OpenFeature.addHandler('PROVIDER_CONFIGURATION_CHANGED', () => {
   new Image().src = '/sees?' + variant + ' ' + reason; // the policy lets it fetch from the service alone
 });
 document.addEventListener('visibilitychange', () => { new Image().src = '/sees?' + document.visibilityState; });`
-	if err := os.WriteFile(filepath.Join(dir, "page.mjs"), []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := exec.CommandContext(t.Context(), bundler, filepath.Join(dir, "page.mjs"), "--bundle", "--format=esm",
-		"--outfile="+filepath.Join(dir, "app.js"))
-	modules, err := filepath.Abs("testdata/npm/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Env = append(os.Environ(), "NODE_PATH="+modules)
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	bundle(t, dir, page)
 	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/":
@@ -211,6 +194,37 @@ document.addEventListener('visibilitychange', () => { new Image().src = '/sees?'
 	}
 	next("visible")
 	next(left + " STATIC")
+}
+
+// bundler makes one file of a page's modules.
+const bundler = "../../../client/browser/node_modules/.bin/esbuild"
+
+// needs skips a test of pages where a package is not there.
+func needs(t *testing.T, module string) {
+	t.Helper()
+	for _, path := range []string{filepath.FromSlash(bundler), "testdata/npm/node_modules/" + module} {
+		if _, err := os.Stat(path); err != nil {
+			testkit.Missing(t, "run npm ci in live/serve/api/testdata/npm and in client/browser: "+path+" is not there")
+		}
+	}
+}
+
+// bundle writes app.js, a page's code with all that it imports.
+func bundle(t *testing.T, dir, page string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "page.mjs"), []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), filepath.FromSlash(bundler), filepath.Join(dir, "page.mjs"), "--bundle",
+		"--format=esm", "--outfile="+filepath.Join(dir, "app.js"))
+	modules, err := filepath.Abs("testdata/npm/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Env = append(os.Environ(), "NODE_PATH="+modules)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 }
 
 // tabs asks a browser that was started with --remote-debugging-port=0 about its tabs.

@@ -124,6 +124,9 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 			look(http.MethodPost, "/v1/track", event("signup", "ann", "0.25"))
 			look(http.MethodPost, compat.SegmentPath, messages(purchase("ann")+","+purchase("zoe")))
 			look(http.MethodPost, fifth+"/decisions", `{"unit":"ann"}`)
+			look(http.MethodPost, "/v1/feature/heard/eval", `{"user":{"key":"ann"}}`)
+			look(http.MethodPost, compat.GOFFAllPath, `{"user":{"key":"ann"}}`)
+			look(http.MethodPost, compat.CollectorPath, collected("ann", "zoe"))
 			for _, path := range []string{"", "/transcript", "/ledger"} {
 				look(http.MethodGet, fifth+path, "")
 			}

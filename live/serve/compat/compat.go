@@ -38,6 +38,9 @@ func Refused(path string, status int, field, detail string) (answer any, as int,
 		}
 		return SegmentAnswer{Message: detail, Field: field}, status, true
 	}
+	if isGOFF(path) {
+		return goffError{detail, field}, status, true
+	}
 	return nil, 0, false
 }
 

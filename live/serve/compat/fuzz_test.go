@@ -49,3 +49,18 @@ func FuzzSegment(f *testing.F) {
 		}
 	})
 }
+
+func FuzzCollector(f *testing.F) {
+	for _, s := range []string{`{}`, `{"events":null}`, `{"events":[{"kind":"tracking","key":"x","userKey":"y","creationDate":1731000000}]}`,
+		`{"events":[{"kind":"feature"},{"kind":"tracking","key":"x","userKey":"y","trackingEventDetails":{"value":"731"}}]}`,
+		`{"events":[{"kind":"tracking","key":"x","userKey":"y","creationDate":731e300}]}`, `{"events":[731]}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		var in Collected
+		if json.Unmarshal([]byte(body), &in) == nil {
+			events, err := in.Tracked()
+			reads(t, body, events, err)
+		}
+	})
+}
