@@ -253,3 +253,34 @@ func tabs(t *testing.T, profile string) func(method, path string) []byte {
 		return b
 	}
 }
+
+// The first steps that docs/clients.md describes end in a reward that is accepted.
+func TestFirstRewardOfTheGuide(t *testing.T) {
+	node := testkit.Program(t, "node")
+	if _, err := os.Stat("testdata/npm/node_modules/@openfeature/ofrep-provider"); err != nil {
+		testkit.Missing(t, "run npm ci in live/serve/api/testdata/npm: OpenFeature's clients are not there")
+	}
+	doc, err := os.ReadFile("../../../docs/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, found := strings.Cut(string(doc), "`first.mjs`:\n\n")
+	code, _, ends := strings.Cut(code, "\n\nThese are")
+	if !found || !ends {
+		t.Fatal("docs/clients.md has no first.mjs")
+	}
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, `{hex: "#00c", n: 3}`, `"#00c"`, 1))
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	service := httptest.NewServer(w.front)
+	defer service.Close()
+	c := exec.CommandContext(t.Context(), node, "--input-type=module")
+	c.Dir = "testdata/npm"
+	c.Env = append(os.Environ(), "KEY="+w.key)
+	c.Stdin = strings.NewReader(strings.Replace(code, "http://127.0.0.1:8080", service.URL, 1))
+	out, err := c.CombinedOutput()
+	if d := w.decide("visitor 7"); err != nil || !strings.HasPrefix(string(out), d.Arm+" ") ||
+		!strings.Contains(string(out), `{"status":"accepted"}`) {
+		t.Errorf("%v: %s, of arm %s", err, out, d.Arm)
+	}
+}
