@@ -377,3 +377,18 @@ func TestTrackByName(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// A context without consent is given the fallback and no decision, also of a unit that has one.
+func TestConsent(t *testing.T) {
+	s := newService(t)
+	c := s.sdk(sotto.Config{})
+	for _, consent := range []bool{false, true, false} {
+		d, err := c.StringValueDetails(t.Context(), "color", "usual", of.NewEvaluationContext("ann", map[string]any{"consent": consent}))
+		if err != nil || (d.FlagMetadata[sotto.Decision] != nil) != consent {
+			t.Errorf("consent %v: %+v, %v", consent, d, err)
+		}
+		if !consent && (d.Value != "#c00" || d.Reason != of.DefaultReason) {
+			t.Errorf("%+v", d)
+		}
+	}
+}
