@@ -1,7 +1,9 @@
 package api
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,5 +41,39 @@ func TestScript(t *testing.T) {
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", name, err, out)
 		}
+	}
+}
+
+// Without consent a page's script sends neither the visitor's unit nor the cookie, and what it gives reports nothing.
+func TestScriptWithoutConsent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sotto.mjs")
+	if err := os.WriteFile(path, script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(testkit.Program(t, "node"), "--input-type=module")
+	c.Stdin = strings.NewReader(`
+globalThis.fetch = async (url, { body, credentials }) => {
+  console.log(credentials, body);
+  return { ok: true, json: async () => ({ arm: 'red', decision: null }) };
+};
+const { decide, reward } = await import('file://` + path + `?key=sotto_k');
+for (const consent of [undefined, true, false, null]) {
+  for (const unitToken of [undefined, 'signed']) {
+    const d = await decide('shop', { unitToken, consent });
+    if (reward(d)) throw new Error('it reports');
+  }
+}`)
+	out, err := c.CombinedOutput()
+	const want = `include {"consent":true}
+omit {"unit_token":"signed","consent":true}
+include {"consent":true}
+omit {"unit_token":"signed","consent":true}
+omit {"unit_token":"","consent":false}
+omit {"unit_token":"","consent":false}
+omit {"unit_token":"","consent":false}
+omit {"unit_token":"","consent":false}
+`
+	if err != nil || string(out) != want {
+		t.Errorf("%v: it sends\n%s, must send\n%s", err, out, want)
 	}
 }

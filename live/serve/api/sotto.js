@@ -17,7 +17,7 @@ const to = (experiment, what) => at(`experiments/${encodeURIComponent(experiment
  */
 export async function decide(experiment, { unitToken, context, consent = true,
   signal = AbortSignal.timeout(3000) } = {}) {
-  // text: no preflight
+  // no preflight
   const answer = await fetch(to(experiment, 'decisions'), { method: 'POST', signal,
     body: JSON.stringify({ unit_token: consent ? unitToken : '', context, consent: !!consent }),
     credentials: unitToken || !consent ? 'omit' : 'include' });
@@ -46,7 +46,7 @@ const send = ({ experiment, decision }, what, report) =>
  */
 export function reward(decision, value = 1, { id, metrics } = {}) {
   if (![value ?? 0, ...Object.values(metrics ?? {})].every(Number.isFinite)) {
-    throw new TypeError('sotto: reward must be finite');
+    throw new TypeError('sotto: reward must be a finite number');
   }
   return send(decision, 'rewards', { id, reward: value ?? undefined, metrics });
 }
