@@ -5,6 +5,7 @@ package api
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -357,6 +358,27 @@ func TestForwardEvents(t *testing.T) {
 	second := next(page)
 	if second == first {
 		t.Error("nothing is new")
+	}
+	// and so is one that OFREP's evaluation names, at the address that was asked
+	var flags struct {
+		Streams []streamJSON `json:"eventStreams"`
+	}
+	_, text, _ := b.ask(t, key, "POST", allFlags, `{"context": {"targetingKey": "ann"}}`)
+	if err := json.Unmarshal([]byte(text), &flags); err != nil || !strings.HasPrefix(flags.Streams[0].URL, b.URL) {
+		t.Fatal(text, err)
+	}
+	stream, err := http.Get(flags.Streams[0].URL)
+	if err != nil || stream.StatusCode != 200 {
+		t.Fatal(stream, err)
+	}
+	defer func() { _ = stream.Body.Close() }()
+	for _, what := range []string{"pause", "resume"} {
+		if status, out, _ := b.ask(t, key, "POST", "/v1/experiments/shop/"+what, ""); status != 200 {
+			t.Fatal(status, out)
+		}
+		if what == "pause" {
+			next(bufio.NewReader(stream.Body))
+		}
 	}
 	a.CloseClientConnections()
 	a.Close()

@@ -161,9 +161,9 @@ type evaluations struct {
 
 // evaluateAll evaluates all experiments that are not drafts and not archived, and that are sticky or whose
 // decisions count when they are activated: clients ask for all of them again and again, which would
-// be a decision that counts of the others each time. Nor is there a place for a person. Those that the key or the signature of the unit
-// is not good for are left out; a signature that is good for none is refused. An evaluation that the service failed in is
-// the only one.
+// be a decision that counts of the others each time. Nor is there a place for a person. Those that the key
+// or the signature of the unit is not good for are left out; a signature that is good for none is refused.
+// An evaluation that the service failed in is the only one.
 func (f *front) evaluateAll(w http.ResponseWriter, r *http.Request, ask serve.Ask) (out evaluations, err error) {
 	everywhere := ask
 	v, unsigned := f.targeted(r, serve.AnyExperiment, &everywhere)
