@@ -48,9 +48,9 @@ func (l *Experiment) CheckEnd(begin time.Time) error {
 	if l.Forget == 0 || !l.End.After(last) {
 		return nil
 	}
-	return l.fail("end", "is %s: a %s that comes back after %s counts as new, and unit.assignments is %d: must be at most "+
-		"%s, or assignments more", l.End.UTC().Format(time.RFC3339), l.Unit.Of, daysOf(l.Forget), l.Assignments(),
-		last.Format(time.RFC3339))
+	return l.fail("end", "is %s, must be at most %s, or unit.assignments, which is %d, must be more: a %s that comes back after %s "+
+		"counts as new", l.End.UTC().Format(time.RFC3339), last.Format(time.RFC3339), l.Assignments(), l.Unit.Of,
+		daysOf(l.Forget))
 }
 
 func (l *Experiment) checkForget() error {
@@ -68,8 +68,8 @@ func (l *Experiment) checkForget() error {
 		return l.fail("forget", "is %s, must be at least the window and the time to activate, %v", daysOf(f),
 			l.Window+l.Activation())
 	case l.End.IsZero():
-		return l.fail("end", "is missing: a %s that comes back after %s counts as new, and without an end nothing bounds how "+
-			"often: must be a time", l.Unit.Of, daysOf(f))
+		return l.fail("end", "is missing, must be a time: a %s that comes back after %s counts as new, and nothing else bounds how "+
+			"often", l.Unit.Of, daysOf(f))
 	case l.Start.IsZero(): // see CheckEnd, when it starts
 		return nil
 	}

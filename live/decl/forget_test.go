@@ -50,7 +50,7 @@ func TestForget(t *testing.T) {
 		t.Error(err) // it is held against the clock when it starts
 	}
 	for _, c := range []struct{ old, new, field, says string }{
-		{"2026-07-11T00:00:00Z", "2026-07-11T00:00:01Z", "end", "must be at most 2026-07-11T00:00:00Z, or assignments more"},
+		{"2026-07-11T00:00:00Z", "2026-07-11T00:00:01Z", "end", "must be at most 2026-07-11T00:00:00Z, or unit.assignments, which is 2, must be more"},
 		{"assignments: 2", "assignments: 1", "end", "must be at most 2026-04-11T00:00:00Z"},
 		{"end: 2026-07-11T00:00:00Z\n", "", "end", "is missing"},
 		{"90d", "0d", "forget", "must be whole days, from 1d to 3660d"}, {"90d", "2160h", "forget", "whole days"},

@@ -18,8 +18,8 @@ var forgetfulShop = strings.Replace(shop, "assignments: 1", "assignments: 3", 1)
 	"forget: 2d\nend: 2001-09-18T00:00:00Z\n"
 
 // visits has ann come every six hours, and others once, and says what she was given, one line a visit. With rewards
-// she reports on all that she is given.
-func visits(t *testing.T, rewards bool, change func(e *Engine)) (told string, counted int) {
+// she reports on all that she is given; a broken service forgets who has.
+func visits(t *testing.T, rewards, twin bool, change func(e *Engine)) (told string, counted int) {
 	t.Helper()
 	dir := t.TempDir()
 	c := newClock()
@@ -37,6 +37,11 @@ func visits(t *testing.T, rewards bool, change func(e *Engine)) (told string, co
 		if tokens[d.Token] = true; rewards && d.Token != "" {
 			if _, err := e.Reward(t.Context(), "shop", Report{d.Token, 1}); err != nil {
 				t.Fatal(err)
+			}
+			if x := mustFind(t, e, "shop"); twin && x.play != nil {
+				x.mu.Lock()
+				delete(x.units, tagOf(x.tags, "ann"))
+				x.mu.Unlock()
 			}
 		}
 		fmt.Fprintln(&out, c.Now().UTC().Format("02 15h"), d.Reason, d.Expires.Unix())
@@ -65,18 +70,21 @@ func visits(t *testing.T, rewards bool, change func(e *Engine)) (told string, co
 // A unit is forgotten by the clock alone, whatever it reported; who comes back counts as new, and no more often than
 // is paid for, also if the experiment does not end as the clock was set back.
 func TestForget(t *testing.T) {
-	told, n := visits(t, false, func(*Engine) {})
+	told, n := visits(t, false, false, func(*Engine) {})
 	if n != 3 {
 		t.Errorf("ann was assigned %d times: %s", n, told)
 	}
 	if !strings.HasSuffix(told, "stopped\n") {
 		t.Errorf("it has not stopped: %s", told)
 	}
-	again, _ := visits(t, true, func(*Engine) {})
+	again, _ := visits(t, true, false, func(*Engine) {})
 	if again != told {
 		t.Errorf("it goes by rewards: %s", differ(again, told))
 	}
-	if told, n := visits(t, false, func(e *Engine) {
+	if broken, _ := visits(t, true, true, func(*Engine) {}); broken == told {
+		t.Error("a service that forgets who has reported is not caught")
+	}
+	if told, n := visits(t, false, false, func(e *Engine) {
 		x := mustFind(t, e, "shop")
 		x.mu.Lock()
 		defer x.mu.Unlock()
@@ -89,7 +97,7 @@ func TestForget(t *testing.T) {
 	begin(t, e, forgetfulShop)
 	later := time.Date(2001, 9, 18, 0, 0, 1, 0, time.UTC)
 	if err := e.Change(t.Context(), "shop", Change{End: &later}); !errors.Is(err, ErrState) ||
-		!strings.Contains(err.Error(), "at most 2001-09-18T00:00:00Z") {
+		!strings.Contains(err.Error(), "must be at most 2001-09-18T00:00:00Z") {
 		t.Error(err)
 	}
 	if err := e.Change(t.Context(), "shop", Change{End: &time.Time{}}); err == nil {

@@ -18,6 +18,7 @@ func (x *served) onTick(w *store.Write, now int64) error {
 	}
 	at := tick * x.tick
 	x.ticked = tick
+	x.forgetOld(now)
 	if c := x.pending; c != nil {
 		x.pending = nil
 		if err := x.play.Commit(c); err != nil {
@@ -28,7 +29,6 @@ func (x *served) onTick(w *store.Write, now int64) error {
 		}
 		x.todo |= thePlan | theQueues
 	}
-	x.forgetOld(now)
 	if err := x.stopOnTick(at); err != nil || x.play == nil {
 		return err
 	}
