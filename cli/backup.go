@@ -96,7 +96,10 @@ func (c *backupCommand) Run(ctx context.Context, s streams) (err error) {
 		return err
 	}
 	defer func() { _ = f.Discard() }() // nothing, once it is there
-	if err := serve.Backup(ctx, st, s.known, time.Now(), f); err != nil {
+	switch err := serve.Backup(ctx, st, s.known, time.Now(), f); {
+	case errors.Is(err, serve.ErrHelperStore):
+		return usage(err)
+	case err != nil:
 		return err
 	}
 	if err := f.Place(); errors.Is(err, fs.ErrExist) {

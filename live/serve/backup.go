@@ -62,6 +62,9 @@ const settled = time.Minute
 // ErrBackup is matched by the error for what is no backup, or not a whole one.
 var ErrBackup = errors.New("this is no backup of Sotto, or it is damaged")
 
+// ErrHelperStore is matched where a store is a helper's, which must never be restored.
+var ErrHelperStore = errors.New("this is the store of a helper: one that is restored would draw noise for a second time")
+
 type backupStart struct {
 	Made   time.Time `json:"made"`
 	Secret string    `json:"secret"` // of the store, in hex
@@ -211,6 +214,9 @@ func (u assignment) decided() int64 {
 func formOf(known catalog.Catalog, name string, data []byte) (r record, f unitForm, err error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, f, err
+	}
+	if len(r.Declaration) == 0 {
+		return r, f, ErrHelperStore
 	}
 	x, err := decl.Reader{Catalog: known}.Parse(name, r.Declaration)
 	if err != nil {

@@ -234,6 +234,24 @@ func FuzzBackup(f *testing.F) {
 	})
 }
 
+// A helper's store, whose tasks have no declaration, is not backed up.
+func TestBackupOfAHelper(t *testing.T) {
+	st, err := store.NewMemory().Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Begin(t.Context(), "helper"); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Commit(t.Context(), store.Commit{Writes: []store.Write{{ID: 1, Record: &store.Record{ID: 1,
+		Name: "task", Data: []byte(`{"state":"open"}`)}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Backup(t.Context(), st, catalog.Catalog{}, time.Now(), io.Discard); !errors.Is(err, ErrHelperStore) {
+		t.Error(err)
+	}
+}
+
 // A fill that ends in an error leaves nothing, whatever was written before.
 func TestFillLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
