@@ -61,9 +61,7 @@ func TestBackupAndRestorePostgres(t *testing.T) {
 	backsUpAndRestores(t, postgresAt(t, from), fill, postgresAt(t, to), reader)
 }
 
-type opening = func(context.Context) (store.Store, error)
-
-func backsUpAndRestores(t *testing.T, from opening, fill store.Fill, to, reader opening) {
+func backsUpAndRestores(t *testing.T, from opener, fill store.Fill, to, reader opener) {
 	c := newClock()
 	e := open(t, Config{Store: from, Clock: c.Now})
 	begin(t, e, shop)
