@@ -36,10 +36,11 @@ func ParseAccess(text string) (Access, error) {
 // logged has a route leave lines: when it was asked, by which key, and the status. The address is that of the
 // route, without names of units and events.
 func (f *front) logged(route string, h http.HandlerFunc) http.HandlerFunc {
-	if f.Access != AccessErrors && f.Access != AccessAll {
+	method, path, _ := strings.Cut(route, " ")
+	// what is exposed is reported beside what came of it, whatever scope its key has
+	if f.Access != AccessErrors && f.Access != AccessAll || strings.HasSuffix(path, "/exposures") {
 		return h
 	}
-	method, path, _ := strings.Cut(route, " ")
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, out := time.Now(), &answered{ResponseWriter: w, status: http.StatusOK}
 		h(out, r)

@@ -3,6 +3,7 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +60,12 @@ func TestAccessLog(t *testing.T) {
 				t.Errorf("%s: %d, %s", path, out.Code, w.log.String())
 			}
 		}
+	}
+	w.log.Reset()
+	r := httptest.NewRequest("POST", "/v1/exposures", nil)
+	w.front.logged("POST /v1/exposures", func(http.ResponseWriter, *http.Request) {})(httptest.NewRecorder(), r)
+	if w.log.Len() > 0 {
+		t.Error(w.log.String())
 	}
 	for _, pattern := range reportingRoutes {
 		if w.front.table()[pattern] == nil {
