@@ -3,14 +3,19 @@
 package load
 
 import (
+	"context"
 	"errors"
+	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/pgtest"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/api"
@@ -144,4 +149,45 @@ func BenchmarkPeers(b *testing.B) {
 	as := func(k kind) kind { k.want = `"ok"`; return k }
 	of.run([]side{{"bare", as(of.decide), bare}, {"decide", of.decide, served}, {"log", as(of.reward), bare},
 		{"reward", of.reward, served}}, map[string]string{"decide": "bare", "reward": "log"})
+}
+
+// Decisions and rewards of one, two and three nodes on a PostgreSQL, all in this process, by 64 clients whose
+// requests come to the nodes in turns: the first of them writes. And what all cost if another one passes them on.
+func BenchmarkNodes(b *testing.B) {
+	address := pgtest.Database(b)
+	open, err := store.Postgres(address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	nodes := make([]http.Handler, 3)
+	var first *serve.Engine
+	for i := range nodes {
+		l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		e, err := serve.Open(b.Context(), serve.Config{Store: open, Advertise: "http://" + l.Addr().String()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer e.Close()
+		if first == nil {
+			first = e
+		}
+		nodes[i] = api.Handler(api.Config{Engine: e})
+		ctx, stop := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- api.Serve(ctx, l, nodes[i], slog.New(slog.DiscardHandler)) }()
+		defer func() { stop(); <-ended }()
+	}
+	inTurns := func(of ...http.Handler) http.Handler {
+		var n atomic.Int64
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			of[int(n.Add(1))%len(of)].ServeHTTP(w, r)
+		})
+	}
+	two, three, of := inTurns(nodes[:2]...), inTurns(nodes...), newBench(b, first)
+	of.run([]side{{"decide", of.decide, nodes[0]}, {"decide2", of.decide, two}, {"decide3", of.decide, three},
+		{"passed", of.decide, nodes[1]}, {"reward", of.reward, nodes[0]}, {"reward2", of.reward, two}},
+		map[string]string{"decide2": "decide", "decide3": "decide", "passed": "decide", "reward2": "reward"})
 }

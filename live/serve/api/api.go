@@ -94,8 +94,9 @@ type front struct {
 	// streams of plans
 	following atomic.Int64
 	// what lasts is ended when the service is
-	ending context.Context
-	end    context.CancelFunc
+	ending  context.Context
+	end     context.CancelFunc
+	onLines sync.WaitGroup // answers other processes
 }
 
 // Handler serves an engine.
@@ -112,7 +113,7 @@ func Handler(cfg Config) http.Handler {
 	f.ending, f.end = context.WithCancel(context.Background())
 	f.fresh = newCap(cfg.NewUnits, cfg.clock)
 	f.passer = newForwarder(cfg.Log, cfg.Engine.Database(), f.nowhere)
-	f.passer.mark = f.tellFrom
+	f.passer.mark, f.passer.refuse = f.tellFrom, f.answerTo
 	for _, table := range []map[string]http.HandlerFunc{f.table(), f.pageTable()} {
 		for pattern, h := range table {
 			h = f.logged(pattern, h)
@@ -521,6 +522,9 @@ func (f *front) finish(w http.ResponseWriter, r *http.Request, h handled) {
 }
 
 func (f *front) live(w http.ResponseWriter, r *http.Request) {
+	if f.takeLine(w, r) {
+		return
+	}
 	if from := r.Header.Get(forwarded); from != "" { // from who is on this database
 		w.Header().Set(forwarded, answerTo(f.Engine.Database(), from))
 	}
@@ -713,6 +717,9 @@ func serveOn(ctx context.Context, l net.Listener, s *http.Server) error {
 	err := s.Shutdown(last)
 	if err != nil {
 		_ = s.Close()
+	}
+	if f, ok := s.Handler.(*front); ok {
+		f.onLines.Wait() // for what has come on them, which is answered within answerWithin
 	}
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)

@@ -61,6 +61,7 @@ const (
 type forwarder struct {
 	proxy    *httputil.ReverseProxy
 	mark     func(to http.Header, of *http.Request) // adds to what is passed on; nil adds nothing
+	refuse   func(http.ResponseWriter, *http.Request, error)
 	log      *slog.Logger
 	database string // its name
 	warned   atomic.Int64
@@ -69,6 +70,8 @@ type forwarder struct {
 	of    context.Context // which ends when the address is another
 	good  bool
 	asked time.Time
+	line  *line     // nil where there is none
+	tried time.Time // when there was none
 }
 
 type toKey struct{}
@@ -123,6 +126,20 @@ func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, address string,
 	if !f.proved(to, until) {
 		return false
 	}
+	if onLine(r) {
+		if l := f.lineTo(to, until); l != nil {
+			data, err := body(w, r, maxLineBody)
+			if err != nil {
+				f.refuse(w, r, err)
+				return true
+			}
+			of := http.Header{}
+			if f.mark != nil {
+				f.mark(of, r)
+			}
+			return l.pass(w, r, data, of.Get(passedFrom))
+		}
+	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), toKey{}, to))
 	defer cancel()
 	defer context.AfterFunc(until, cancel)()
@@ -144,7 +161,8 @@ func (f *forwarder) proved(to *url.URL, until context.Context) bool {
 	f.proof.Lock()
 	defer f.proof.Unlock()
 	if f.of != until {
-		f.of, f.good, f.asked = until, false, time.Time{}
+		f.of, f.good, f.asked, f.tried = until, false, time.Time{}, time.Time{}
+		f.hangUp()
 	}
 	if f.good || time.Since(f.asked) < proveEvery {
 		return f.good
@@ -167,4 +185,40 @@ func (f *forwarder) proved(to *url.URL, until context.Context) bool {
 			"this database", "address", to.String(), "error", err)
 	}
 	return f.good
+}
+
+// lineEvery is how often who has no line, as an older program, is asked for one.
+const lineEvery = 10 * time.Second
+
+// lineTo is the line to who is at an address, nil if there is none.
+func (f *forwarder) lineTo(to *url.URL, until context.Context) *line {
+	f.proof.Lock()
+	defer f.proof.Unlock()
+	switch {
+	case f.of != until:
+		return nil
+	case f.line != nil && !f.line.over():
+		return f.line
+	case time.Since(f.tried) < lineEvery:
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(until, proveWithin)
+	defer cancel()
+	l, err := callLine(ctx, f.proxy.Transport, to, f.database)
+	if f.line = l; l == nil {
+		if f.tried = time.Now(); err != nil && until.Err() == nil {
+			f.warn("there is no line to the process that writes: requests are passed on one by one", "error", err)
+		}
+		return nil
+	}
+	context.AfterFunc(until, l.end) // who waits asks again, of another
+	return l
+}
+
+// hangUp ends the line. The lock is held.
+func (f *forwarder) hangUp() {
+	if f.line != nil {
+		f.line.end()
+		f.line = nil
+	}
 }

@@ -160,6 +160,7 @@ func TestForwardInTime(t *testing.T) {
 	// the writer's front is gone, and the writer is not
 	a.CloseClientConnections()
 	a.Close()
+	a.Config.Handler.(*front).end() // as Serve does
 	want(b, 503, "GET", "/readyz", "", "send it again")
 	want(b, 503, "POST", "/v1/experiments/shop/rewards", reward, "send it again")
 	want(b, 503, "POST", theirs+"/events/bob/reward", `{"value": 0.4321}`, "OperationNotAllowed", asApp...)
@@ -276,12 +277,15 @@ func TestAskOfAnotherDatabase(t *testing.T) {
 
 // A request that waits for a writer who stands still is answered when another one writes.
 func TestForwardToNobody(t *testing.T) {
+	until, changed := context.WithCancel(t.Context())
+	defer changed()
 	still := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/livez" {
 			w.Header().Set(forwarded, answerTo("this", r.Header.Get(forwarded)))
 			return
 		}
 		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that whoever asked has gone
+		time.AfterFunc(50*time.Millisecond, changed)
 		<-r.Context().Done()
 	}))
 	defer still.Close()
@@ -289,8 +293,6 @@ func TestForwardToNobody(t *testing.T) {
 	f := newForwarder(slog.New(slog.NewTextHandler(&log, nil)), "this", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(503)
 	})
-	until, changed := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, changed)
 	out, from := httptest.NewRecorder(), time.Now()
 	r := httptest.NewRequest("POST", "/v1/experiments/shop/rewards", strings.NewReader(`{"reward": 0.4321}`))
 	if !f.pass(out, r, still.URL, until) || out.Code != 503 || time.Since(from) > 30*time.Second {
