@@ -14,6 +14,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,9 +27,11 @@ import (
 // (see forwarded); a process of an older program answers as ever, and is sent requests by the proxy.
 const lineProtocol = "sotto-line-1"
 
-// Limits of a frame, and of the body of a request that goes by line.
+// Limits of a frame: of a request, and of an answer, which may be a list of all experiments; and of the body of a
+// request that goes by line.
 const (
 	maxFrame    = 1 << 20
+	maxAnswer   = 1 << 28
 	maxLineBody = 64 << 10
 )
 
@@ -80,14 +83,14 @@ func (s *sender) send(add func([]byte) []byte) error {
 }
 
 // frames calls each with the frames that come, until there are no more. It may keep them.
-func frames(from *bufio.Reader, each func([]byte) error) error {
+func frames(from *bufio.Reader, limit uint32, each func([]byte) error) error {
 	var length [4]byte
 	for {
 		if _, err := io.ReadFull(from, length[:]); err != nil {
 			return err
 		}
 		n := binary.BigEndian.Uint32(length[:])
-		if n > maxFrame {
+		if n > limit {
 			return errors.New("a frame is too long")
 		}
 		b := make([]byte, n)
@@ -157,18 +160,15 @@ var ofConnection = map[string]bool{"Connection": true, "Proxy-Connection": true,
 
 // keptBack says which headers of a request are not passed on: those of its connection, and what is said anew.
 func keptBack(h http.Header) func(string) bool {
-	named := strings.Join(h["Connection"], ",")
+	var named []string
+	for _, of := range h["Connection"] {
+		for one := range strings.SplitSeq(of, ",") {
+			named = append(named, textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(one)))
+		}
+	}
 	return func(name string) bool {
-		if ofConnection[name] || name == forwarded || name == passedFrom || strings.HasPrefix(name, "X-Forwarded-") ||
-			name == "Forwarded" {
-			return true
-		}
-		for one := range strings.SplitSeq(named, ",") {
-			if named != "" && textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(one)) == name {
-				return true
-			}
-		}
-		return false
+		return ofConnection[name] || name == forwarded || name == passedFrom || name == "Forwarded" ||
+			strings.HasPrefix(name, "X-Forwarded-") || slices.Contains(named, name)
 	}
 }
 
@@ -220,7 +220,7 @@ func callLine(ctx context.Context, transport http.RoundTripper, to *url.URL, dat
 // listen hands answers out until the line ends: then nobody who waits is answered.
 func (l *line) listen() {
 	watch := time.AfterFunc(answerWithin, l.watch)
-	_ = frames(bufio.NewReaderSize(l.conn, 64<<10), func(b []byte) error {
+	_ = frames(bufio.NewReaderSize(l.conn, 64<<10), maxAnswer, func(b []byte) error {
 		f := fields{rest: b}
 		id := f.number()
 		l.mu.Lock()
@@ -284,7 +284,11 @@ func (l *line) pass(w http.ResponseWriter, r *http.Request, body []byte, from st
 	if err := l.out.send(func(b []byte) []byte {
 		b = binary.AppendUvarint(b, id)
 		b = appendField(appendField(appendField(b, r.Method), r.URL.RequestURI()), r.Host)
-		proto := cmp.Or(r.Header.Get("X-Forwarded-Proto"), map[bool]string{true: "https", false: "http"}[r.TLS != nil])
+		proto := "http"
+		if r.TLS != nil {
+			proto = "https"
+		}
+		proto = cmp.Or(r.Header.Get("X-Forwarded-Proto"), proto)
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
 		for _, of := range [...][2]string{{passedFrom, from}, {"X-Forwarded-For", host},
 			{"X-Forwarded-Host", r.Host}, {"X-Forwarded-Proto", proto}} {
@@ -371,7 +375,7 @@ func (f *front) answerLine(conn net.Conn, from *bufio.Reader) {
 	var open sync.WaitGroup
 	work := make(chan []byte) // to who has answered one, and has a stack that is large enough
 	database := ""
-	err := frames(from, func(b []byte) error {
+	err := frames(from, maxFrame, func(b []byte) error {
 		if database == "" {
 			if database = string(b); database != f.Engine.Database() || database == "" {
 				return errors.New("a line is of another database")
