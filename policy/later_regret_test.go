@@ -38,7 +38,6 @@ func TestArmAtHalfTime(t *testing.T) {
 			{"dp-ts, ρ", func(k int) (grower, error) { return policy.NewDPTS(k, privacy.ZCDP{Rho: 0.5}, 0) }},
 			{"dp-ts, ε", func(k int) (grower, error) { return policy.NewDPTS(k, privacy.Pure{Epsilon: 1}, 0) }},
 			{"dp-ucb-anytime", func(k int) (grower, error) { return policy.NewDPUCBDoubling(k, 1, 2, 0) }},
-			{"dp-window-klucb", func(k int) (grower, error) { return policy.NewDPWindowKLUCB(k, 1, horizon/4, 0) }},
 		} {
 			// plays rounds, and returns what those from the half on lose against the best arm
 			play := func(arms, from, to, late int, seed uint64) float64 {

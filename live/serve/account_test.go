@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sotto-dp/sotto/internal/clock"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/privacy"
@@ -544,6 +545,7 @@ func years(t testing.TB, seed uint64, broken func([]standing) []standing) float6
 // In no window of 365 days more is released of one person than the cap, whatever starts, stops, is archived
 // and is killed; accounts that forget are caught.
 func TestNoYearIsBeyondTheCap(t *testing.T) {
+	testkit.RacedBefore(t)
 	const worlds = 6
 	for seed := range uint64(worlds) {
 		if got := years(t, seed, nil); got > 2 || got == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/internal/stats"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/privacy"
@@ -351,6 +352,7 @@ func (w watch) judged(src *rand.Rand, means []float64, most int, all bool) ([]in
 // full risk, or that go by the wrong end, are caught. A sound one fails with probability 1e-6 at
 // most (Clopper and Pearson); seeds are fixed.
 func TestGuardsKeepTheirRisk(t *testing.T) {
+	testkit.OneGoroutine(t)
 	names := make([]string, 80)
 	for i := range names {
 		names[i] = fmt.Sprint("arm", i)

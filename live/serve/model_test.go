@@ -12,6 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/feature"
 	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -62,6 +63,7 @@ func textOf(t *testing.T, m *feature.Model) string {
 // What was learnt of contexts is kept: while the experiment stops, by what was released by then, and from its
 // last release on for ever, over restarts, to readers and in the archive, the same that a transcript says.
 func TestKeepPolicy(t *testing.T) {
+	testkit.RacedBefore(t)
 	const keep = "stop: {keep: policy}\n"
 	few := strings.NewReplacer("horizon: 100000", "horizon: 160")
 	for name, c := range map[string]struct {

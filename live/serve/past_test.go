@@ -27,6 +27,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/internal/pgtest"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/helper"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/secagg/dap"
@@ -583,6 +584,7 @@ func TestWritePast(t *testing.T) {
 // stopped says what it said, each transcript is replayed to the same answer, and one with a line changed is
 // refused, alone and in its store, which is also refused where it was not.
 func TestPast(t *testing.T) {
+	testkit.RacedBefore(t)
 	for on, db := range databases {
 		for kind := range kinds {
 			t.Run(on+"/"+kind, func(t *testing.T) {

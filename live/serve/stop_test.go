@@ -14,6 +14,7 @@ import (
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -51,6 +52,7 @@ func (s *stops) visitors(t *testing.T, from, n int) {
 // units are given the fallback, or the arm that was named, and others keep theirs; rewards are taken until
 // their deadlines. A process that is killed at every tick of it changes nothing.
 func TestStopIsGraceful(t *testing.T) {
+	testkit.RacedBefore(t)
 	for name, c := range map[string]struct {
 		terms, keep string
 		off, end    bool
