@@ -454,7 +454,7 @@ Proof.
       * apply CV_plus; [|exact B]. now apply CV_mult.
 Qed.
 
-Theorem bernoulli_exp_law : forall num den, (1 <= last)%nat -> (0 <= num)%Z -> (1 <= den)%Z ->
+Lemma bernoulli_exp_law : forall num den, (1 <= last)%nat -> (0 <= num)%Z -> (1 <= den)%Z ->
   Un_cv (fun m => E (bernoulli_exp m num den) heads) (exp (- (IZR num / IZR den))) /\
   Un_cv (fun m => E (bernoulli_exp m num den) tails) (1 - exp (- (IZR num / IZR den))).
 Proof.

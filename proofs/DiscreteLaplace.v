@@ -86,7 +86,7 @@ Proof.
 Qed.
 
 (* P(Y = y, coin) = (1−β)·β^y/2. *)
-Theorem geometric_law : forall y c, (0 <= y)%Z ->
+Lemma geometric_law : forall y c, (0 <= y)%Z ->
   Un_cv (fun n => E (geometric n n) (both y c))
     ((1 - beta num den) * exp (- (IZR (y * den) / IZR num)) / 2).
 Proof.
@@ -187,7 +187,7 @@ Proof.
 Qed.
 
 (* CKS Algorithm 2. *)
-Theorem laplace_law : forall z,
+Lemma laplace_law : forall z,
   Un_cv (fun n => E (laplace n n) (fun x => ind (x =? z)%Z)) (laplace_mass num den z).
 Proof.
   intros z. pose proof beta_range as B. set (b := beta num den) in *.

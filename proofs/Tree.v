@@ -98,7 +98,7 @@ Proof.
 Qed.
 
 (* A running sum of t rewards, within the horizon, is made of nodes that the tree has. *)
-Theorem nodes_are_complete : forall horizon t d, t <= horizon -> In d (nodes t) -> complete horizon d.
+Lemma nodes_are_complete : forall horizon t d, t <= horizon -> In d (nodes t) -> complete horizon d.
 Proof.
   intros horizon t d H I. apply prefix_complete in I. unfold complete in *.
   rewrite Nat.pow_0_r in I. lia.

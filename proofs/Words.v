@@ -88,7 +88,7 @@ Definition digits (terms k : nat) (bits : Z) : option Z :=
 Lemma pow_le_compat : forall x y k, 0 <= x <= y -> x ^ k <= y ^ k.
 Proof. intros x y k Hxy. now apply pow_incr. Qed.
 
-Theorem digits_right : forall terms k bits z, (0 <= bits)%Z -> digits terms k bits = Some z ->
+Lemma digits_right : forall terms k bits z, (0 <= bits)%Z -> digits terms k bits = Some z ->
   IZR z <= exp (- INR k) * IZR (2 ^ bits) < IZR z + 1.
 Proof.
   intros terms k bits z Hb D. unfold digits in D. set (n := (2 * terms)%nat) in *.
@@ -192,7 +192,7 @@ Proof.
   rewrite <- (pow_IZR (2 ^ 64)). reflexivity.
 Qed.
 
-Theorem digits_are_floor : forall terms k j z,
+Lemma digits_are_floor : forall terms k j z,
   digits terms k (63 + 64 * Z.of_nat j) = Some z -> floor k j = z.
 Proof.
   intros terms k j z D. apply digits_right in D; [|lia]. rewrite <- scaled_bits in D.
@@ -209,6 +209,22 @@ Proof.
   specialize (C ltac:(apply in_seq; lia)). cbv beta in C.
   destruct (digits 20 k 63) as [z|] eqn:D; [|discriminate]. apply Z.eqb_eq in C. subst z.
   now apply digits_are_floor with (terms := 20%nat).
+Qed.
+
+(* The digits as a program finds them: those of the table, and others where it must. *)
+Definition found (k j : nat) : Z :=
+  match j with
+  | O => prefix k
+  | _ => match digits (30 + 16 * j) k (63 + 64 * Z.of_nat j) with Some z => z | None => 0%Z end
+  end.
+
+Theorem found_is_floor : forall k j, (1 <= k <= last)%nat ->
+  j = O \/ digits (30 + 16 * j) k (63 + 64 * Z.of_nat j) <> None -> found k j = floor k j.
+Proof.
+  intros k j Hk [->|D]; symmetry; [now apply prefixes_right|].
+  destruct j as [|j]; [now apply prefixes_right|]. unfold found.
+  destruct (digits (30 + 16 * S j) k (63 + 64 * Z.of_nat (S j))) as [z|] eqn:G; [|congruence].
+  now apply digits_are_floor in G.
 Qed.
 
 Lemma falls_checked : forallb (fun k => (prefix (S k) <? prefix k)%Z) (seq 1 (last - 1)) = true.

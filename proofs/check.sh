@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Compiles all proofs with Coq (8.16 is what they are written for) and looks at what each theorem
-# rests on: on nothing but the standard library's axioms of real numbers. It leaves nothing behind,
-# and ends with 0 or 1. What is proved, and what is not, is in README.md.
+# rests on: on nothing but the standard library's axioms of real numbers. It ends with 0 or 1, and
+# leaves nothing behind but, in a directory that is named, the model of the samplers as a program:
+# proofs/check.sh [DIRECTORY]. What is proved, and what is not, is in README.md.
 set -euo pipefail
+model=${1:+$(mkdir -p "$1" && cd "$1" && pwd)}
 cd "$(dirname "$0")"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 mapfile -t files < <(ls *.v)
-cp "${files[@]}" "$out"
+cp "${files[@]}" run.ml "$out"
 cd "$out"
 
 # Whoever says these has proved nothing.
@@ -42,3 +44,5 @@ for name in $theorems; do
   echo "$name: the standard library's axioms of real numbers"
 done
 echo "$(wc -w <<<"$theorems") theorems, $(cat "${files[@]}" | wc -l) lines"
+
+[ -z "$model" ] || ocamlopt -w -a model.mli model.ml run.ml -o "$model/model"
