@@ -19,7 +19,8 @@ var ErrOverflow = errors.New("noise: exact noise overflows: the source of random
 // of e^{-1} (see standardGeometric). A coin of exp(−γ) is CKS Algorithm 1 (von Neumann 1951): toss
 // coins of γ/1, γ/2, γ/3, … until one fails. The first K−1 succeed with probability γ^{K−1}/(K−1)!,
 // so P(K odd) = Σ_j γ^{2j}/(2j)! − γ^{2j+1}/(2j+1)! = exp(−γ). A coin of a rational number compares
-// it with a uniform number, digit by digit (see bernoulli).
+// it with a uniform number, digit by digit (see bernoulli). Coq checks it:
+// proofs/Words.v#bernoulli_exp_64.
 func BernoulliExp(src rand.Source, num, den uint64) (bool, error) {
 	if den == 0 {
 		return false, fmt.Errorf("noise: den of Bernoulli(exp(-num/den)) is 0, must be at least 1")
@@ -32,7 +33,7 @@ func BernoulliExp(src rand.Source, num, den uint64) (bool, error) {
 	return bernoulliExpFraction(src, num, den), nil
 }
 
-// bernoulliExpFraction is true with probability exp(−n/d), for n ≤ d.
+// bernoulliExpFraction is true with probability exp(−n/d), for n ≤ d: proofs/BernoulliExp.v#fraction_law.
 func bernoulliExpFraction(src rand.Source, n, d uint64) bool {
 	if n == 0 {
 		return true
@@ -57,7 +58,8 @@ func bernoulliExpFraction(src rand.Source, n, d uint64) bool {
 // A uniform number is U = (w+θ)/2^64: w is the word drawn, θ in [0,1) the rest of its digits, not
 // drawn yet. U < n/d means θ·d < n·2^64 − w·d. If the right side is at least d, that holds whatever
 // θ is; if it is at most 0, it does not. Else the question is whether θ < diff/d: the same question
-// again, with fresh digits. So it is exact, and needs no division.
+// again, with fresh digits. So it is exact, and needs no division: proofs/Bernoulli.v#bernoulli_law, and
+// proofs/Bernoulli.v#bernoulli_go_is_bernoulli for the words hi and lo.
 func bernoulli(src rand.Source, n, d uint64) bool {
 	for {
 		hi, lo := bits.Mul64(src.Uint64(), d)
@@ -84,7 +86,7 @@ func bernoulliInvE(src rand.Source) bool {
 // U's first 63 binary digits (the last bit is the coin). If they differ from the first 63 digits of
 // e^{-k}, they decide U < e^{-k}; if not, further digits do (belowExp). Beyond k = 30 the prefixes
 // would get short of digits, and G starts again from there, for the law has no memory: P(G ≥ 30+k |
-// G ≥ 30) = e^{-k}.
+// G ≥ 30) = e^{-k}. Coq checks the law of both: proofs/Quotient.v#standard_law.
 func standardGeometric(src rand.Source) (g, coin uint64, ok bool) {
 	word := src.Uint64()
 	coin = word & 1
@@ -126,7 +128,8 @@ func belowExp(src rand.Source, k uint) bool {
 // 1 in term m moves the sum by Σ_j (−k)^j·m!/(m+j)! = m∫₀¹ (1−t)^{m−1} e^{−kt} dt, at most 1, what
 // is left out after the last term included, which was rounded down to 0. So the sum is off by less
 // than the number of terms. If the sum less that and the sum plus that have the same first n
-// digits, these are the digits; if not, more guard bits decide, as e^{-k} is irrational.
+// digits, these are the digits; if not, more guard bits decide, as e^{-k} is irrational. A test holds them
+// against those that Coq checks another way: proofs/Words.v#found_is_floor.
 func expDigits(k, n uint) *big.Int {
 	for guard := uint(1); ; guard *= 2 { // some 10 bits decide
 		term := new(big.Int).Lsh(big.NewInt(1), n+guard)
@@ -152,7 +155,7 @@ func expDigits(k, n uint) *big.Int {
 	}
 }
 
-// expPrefixes[k-1] is ⌊e^{-k}·2^63⌋.
+// expPrefixes[k-1] is ⌊e^{-k}·2^63⌋: proofs/Words.v#prefixes_right.
 var expPrefixes = [30]uint64{
 	0x2f16ac6c59de6f8d,
 	0x1152aaa3bf81cb9f,

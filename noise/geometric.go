@@ -19,7 +19,9 @@ const maxScaleLog = 50
 // make values uneven drawn again) and kept with probability exp(−U/num), so it has mass ∝
 // e^{-U/num}. V has P(V ≥ k) = e^{-k}. So X = U + num·V, whose pair (U,V) is its remainder and
 // quotient, has mass ∝ e^{-U/num}·e^{-V} = e^{-X/num}: geometric with scale num. Then P(⌊X/den⌋ ≥
-// x) = P(X ≥ x·den) = e^{-x·den/num} = β^x. X has up to 128 bits and is divided in 128 bits.
+// x) = P(X ≥ x·den) = e^{-x·den/num} = β^x. Coq checks the values that Lemire's method keeps, the law of U
+// and that of the whole: proofs/Geometric.v#lemire, proofs/Geometric.v#remainder_law and
+// proofs/Words.v#geometric_64. X has up to 128 bits and is divided in 128 bits.
 type Geometric struct {
 	num, den uint64
 	uneven   uint64 // 2^64 mod num: how many words Lemire's method must not use

@@ -9,7 +9,8 @@ import (
 // Sequential is the guarantee of events that read the same records, each of which may be chosen
 // after seeing the ones before: [Azize 2024, Proposition 2.9] for ε, ρ and (ε,δ), Mironov 2017
 // Proposition 1 for Rényi at one order. All must be in one currency; to mix currencies add losses
-// (LossOf). None absorbs the others.
+// (LossOf). None absorbs the others. Coq checks it for ε and discrete mechanisms:
+// proofs/Composition.v#adaptive_composition and proofs/Composition.v#repeated_readings.
 func Sequential(budgets ...Budget) (Budget, error) {
 	return fold("sequential composition", budgets, addUp)
 }

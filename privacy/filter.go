@@ -28,7 +28,9 @@ import (
 // Proofs. Write P and Q for two neighbours, pᵢ and qᵢ for the densities of event i given what came
 // before it, and L = Π pᵢ/qᵢ.
 //
-//   - ε: L ≤ e^{Σcᵢ} ≤ e^C, whatever was released.
+//   - ε: L ≤ e^{Σcᵢ} ≤ e^C, whatever was released. Coq checks it where outcomes are discrete, for each of them
+//     (proofs/Composition.v#cap_is_a_filter) and for sets (proofs/Composition.v#dp_of_sets and
+//     proofs/Composition.v#dp_of_infinite_sets).
 //   - Rényi: given the past, E_Q (pᵢ/qᵢ)^α ≤ e^{(α−1)cᵢ}, and cᵢ is known by then. So
 //     (p₁…pᵢ/q₁…qᵢ)^α e^{−(α−1)(c₁+…+cᵢ)} is a supermartingale under Q that starts at 1; at the end
 //     Σcᵢ ≤ C, hence E_Q L^α ≤ e^{(α−1)C}. For events without end, Fatou.

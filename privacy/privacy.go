@@ -29,7 +29,8 @@
 //
 // Slots may be opened in the light of earlier releases: given these, both data sets agree on every
 // slot but the one that holds the differing reward ([Azize 2024, Appendix C.1.2]; Lemma 2.10 itself
-// is for a partition fixed in advance). The mechanisms must be fixed in advance, or be capped in
+// is for a partition fixed in advance; Coq checks it for ε and slots that are chosen as one goes,
+// proofs/Composition.v#parallel_composition). The mechanisms must be fixed in advance, or be capped in
 // advance in one currency: ε, ρ, a Rényi divergence, μ of Gaussian DP, or ε and δ added up
 // (WithCap; filter.go has the theorem). If what a slot goes through is itself chosen from its
 // releases, the (ε,δ) that Total converts to is not proved: the best conversion may then depend on

@@ -45,4 +45,4 @@ for name in $theorems; do
 done
 echo "$(wc -w <<<"$theorems") theorems, $(cat "${files[@]}" | wc -l) lines"
 
-[ -z "$model" ] || ocamlopt -w -a model.mli model.ml run.ml -o "$model/model"
+[ -z "$model" ] || ocamlopt -w -a -I +zarith zarith.cmxa model.mli model.ml run.ml -o "$model/model"
