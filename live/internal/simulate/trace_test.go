@@ -746,7 +746,7 @@ func (g *trace) info(name string) string {
 	i, err := g.p.e.Get(g.t.Context(), name)
 	changes, _ := json.Marshal(i.Changes)
 	out := fmt.Sprintf("%s %s %d %d %q %q %s %d %v %v %d %d %s %v %s %v %v %v %v", i.State, i.Wait, milli(i.Until),
-		milli(i.Since), i.Trouble, i.Reason, i.Why, i.Keep, i.Arms, i.Metrics, i.Batches, i.Lines, i.Tip, i.Tick, changes,
+		milli(i.Since), i.Trouble, i.Reason, i.Why, i.Keep, ofArms(i.Arms), i.Metrics, i.Batches, i.Lines, i.Tip, i.Tick, changes,
 		i.Spent, i.Cap, i.Budget, err)
 	if i.Contextual != nil {
 		out += fmt.Sprintf(" %+v", *i.Contextual)
@@ -818,11 +818,16 @@ func (g *trace) lines(name string, text iter.Seq2[[]byte, error], err error) {
 		g.say("replayed %v", err)
 		return
 	}
-	g.say("replayed %s %d %d %d %s %v %v", r.End, r.Keep, r.Batches, r.Lines, r.Tip, r.Arms, r.Spent)
+	g.say("replayed %s %d %d %d %s %v %v", r.End, r.Keep, r.Batches, r.Lines, r.Tip, ofArms(r.Arms), r.Spent)
 }
 
 func (g *trace) rows() {
 	if err := g.disk.dump(g.t.Context(), g.out); err != nil {
 		g.t.Fatal(err)
 	}
+}
+
+// ofArms are arms as they were written before one could join an A/B test, which none of a trace does.
+func ofArms(arms []serve.ArmInfo) string {
+	return strings.ReplaceAll(fmt.Sprint(arms), "e <nil>}", "e}")
 }
