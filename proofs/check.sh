@@ -18,8 +18,11 @@ if grep -nwE 'Admitted|admit|Axiom|Axioms|Parameter|Parameters|Conjecture|Unset 
   exit 1
 fi
 
-coqdep -sort -R . Sotto "${files[@]}" >order
-for file in $(cat order); do coqc -q -R . Sotto "$file"; done
+{
+  printf '%%.vo: %%.v\n\tcoqc -q -R . Sotto $<\n'
+  coqdep -R . Sotto "${files[@]}" | sed 's/^\([^ ]*\.vo\) [^:]*:/\1:/'
+} >rules
+make -s -j "$(nproc)" -f rules "${files[@]/%.v/.vo}"
 
 # One axiom a name: how real numbers are decided and made, and that functions are equal where their
 # values are.
