@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sotto-dp/sotto/live/serve/compat"
 )
 
 // An Access says which requests leave a line in the log.
@@ -38,7 +40,8 @@ func ParseAccess(text string) (Access, error) {
 func (f *front) logged(route string, h http.HandlerFunc) http.HandlerFunc {
 	method, path, _ := strings.Cut(route, " ")
 	// what is exposed is reported beside what came of it, whatever scope its key has
-	if f.Access != AccessErrors && f.Access != AccessAll || strings.HasSuffix(path, "/exposures") {
+	exposures := strings.HasSuffix(path, "/exposures") || path == compat.GrowthBookTrack
+	if f.Access != AccessErrors && f.Access != AccessAll || exposures {
 		return h
 	}
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -172,6 +172,8 @@ type fixedKeys struct {
 	Leases   json.RawMessage `json:"leases" fixed:"clients decide by plans that were made as it says"`
 	Layer    json.RawMessage `json:"layer" fixed:"it keeps the units of experiments disjoint"`
 	Keep     json.RawMessage `json:"retention" fixed:"units were told how long they are remembered"`
+	Forget   json.RawMessage `json:"forget" fixed:"units were told how long they are remembered, and it is paid for"`
+	HookForm json.RawMessage `json:"webhook_form" fixed:"only end, window, floor, share, description, public, off and add may change"`
 	Webhook  json.RawMessage `json:"webhook" fixed:"only end, window, floor, share, description, public, off and add may change"`
 	Traffic  json.RawMessage `json:"traffic" fixed:"only end, window, floor, share, description, public, off and add may change"`
 	Metrics  json.RawMessage `json:"metrics" fixed:"units were promised that they lose no more"`
