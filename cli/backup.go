@@ -46,7 +46,7 @@ var backupTexts = kong.Vars{
 	"restoreFile":     "The backup.",
 	"backup": `The service goes on meanwhile. A backup has declarations, transcripts, keys and assignments. It has no
 reward: no sum that was not released, and nothing that tells whether somebody reported. So it is for reading and
-for ending, never for going on. Decisions of the last minute are left out.
+for ending, never for going on. Decisions of the last hour are left out.
 Whoever has the file can make tokens and use the service's signatures: keep it as you keep the database.
 
 Examples:

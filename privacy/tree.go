@@ -10,7 +10,7 @@ import (
 // Tree releases every running sum of a slot of at most Horizon rewards through the binary tree
 // mechanism [Sajed 2019, Algorithm 5], with Lap(Scale) on each node. A reward is in one node of
 // each of the ⌊log₂ Horizon⌋+1 levels, so that its loss is that many Laplace releases: (⌊log₂
-// Horizon⌋+1)/Scale-DP. Coq checks the argument: proofs/Tree.v#few_nodes_a_reward and
+// Horizon⌋+1)/Scale-DP. Coq checks it for discrete noise: proofs/Tree.v#few_nodes_a_reward and
 // proofs/Tree.v#tree_price.
 type Tree struct {
 	Scale   float64
@@ -41,7 +41,7 @@ func (m Tree) Loss() Loss {
 func (m Tree) Levels() int { return bits.Len(uint(m.Horizon)) }
 
 // Nodes is how many nodes the sum of the first t rewards is made of: proofs/Tree.v#prefix_rule has which,
-// and proofs/Tree.v#few_nodes_a_sum that they are one a level at most.
+// and proofs/Tree.v#few_nodes_a_sum that they are no more than there are levels.
 func (m Tree) Nodes(t int) int { return bits.OnesCount(uint(t)) }
 
 // variance is that of the noise in the sum of the first t rewards.

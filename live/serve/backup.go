@@ -30,7 +30,8 @@ import (
 //   - of the batch that is out, all but the hash of the last line: the rest has the noise of trees;
 //   - counts of commits and the time of the last one, which may have been a reward's;
 //   - how the store cuts assignments into blocks, which is by commits: here they are in the order of their tags;
-//   - decisions of the last minute. Those of the last 100 ms are durable only if somebody reported since.
+//   - decisions of the last hour. Those of the last 100 ms by the service's time are durable only if somebody
+//     reported since, and that time may be behind.
 //
 // So the backups of two services that differ in one person's reward are the same bytes until that is released.
 // What is restored is read and stopped: rewards are not in it, and what was released since would be again.
@@ -56,8 +57,9 @@ const maxFrame = 1 << 28
 // unitsOfFrame are how many assignments a frame has.
 const unitsOfFrame = 1024
 
-// settled is how old a decision is that a backup has.
-const settled = time.Minute
+// settled is how old a decision is by the clock that a backup has. Decisions have the service's time, which can be
+// behind the clock by as much as passes for agreement; by more, the log says so, and no backup should be made.
+const settled = agree + time.Minute
 
 // ErrBackup is matched by the error for what is no backup, or not a whole one.
 var ErrBackup = errors.New("this is no backup of Sotto, or it is damaged")

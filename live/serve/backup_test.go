@@ -40,6 +40,49 @@ func backsUp(t *testing.T, e *Engine, twin string, now time.Time, to io.Writer) 
 	}
 }
 
+// A machine that slept leaves the service's time behind the clock, by up to an hour without a word. A decision
+// of the last moment is on disk if its reward came, and in no backup.
+func TestBackupAfterASleep(t *testing.T) {
+	for behind, same := range map[time.Duration]bool{0: true, 2 * time.Minute: true, agree: true,
+		agree + 2*time.Minute: false} { // which the log says
+		var units [2]int // bytes of them that are in the backups
+		for i := range units {
+			c := newClock()
+			e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+			begin(t, e, shop)
+			settle(t, e, c, time.Second, 1)
+			d, err := e.Decide(t.Context(), "shop", "ann")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 1 {
+				if _, err := e.Reward(t.Context(), "shop", Report{d.Token, 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out bytes.Buffer
+			backsUp(t, e, "", c.Now().Add(behind), &out)
+			if err := Restore(t.Context(), &out, catalog.Catalog{}, func(_ context.Context, _ [32]byte,
+				commits iter.Seq2[store.Commit, error]) error {
+				for c, err := range commits {
+					if err != nil {
+						return err
+					}
+					for _, w := range c.Writes {
+						units[i] += len(w.Units)
+					}
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := units[0] == units[1]; got != same {
+			t.Errorf("%v behind: %d", behind, units)
+		}
+	}
+}
+
 // A backup that is made while the service runs is restored, on either store: what is in it can be read as it
 // was, and stopped. What ran has failed, and no file of either has a sum that was not released.
 func TestBackupAndRestore(t *testing.T) {
@@ -92,7 +135,7 @@ func backsUpAndRestores(t *testing.T, from opener, fill store.Fill, to, reader o
 	}
 	settle(t, e, c, time.Second, 1)
 	var archive bytes.Buffer
-	if err := Backup(t.Context(), e.reading, catalog.Catalog{}, c.Now(), &archive); err != nil {
+	if err := Backup(t.Context(), e.reading, catalog.Catalog{}, c.Now().Add(agree), &archive); err != nil {
 		t.Fatal(err)
 	}
 	for what, damaged := range map[string][]byte{"empty": nil, "foreign": []byte("SQLite format 3\x00 and more of it"),
@@ -208,7 +251,7 @@ func FuzzBackup(f *testing.F) {
 	}
 	settle(f, e, c, time.Minute, 3)
 	var archive bytes.Buffer
-	if err := Backup(f.Context(), e.reading, catalog.Catalog{}, c.Now(), &archive); err != nil {
+	if err := Backup(f.Context(), e.reading, catalog.Catalog{}, c.Now().Add(agree), &archive); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(archive.Bytes())

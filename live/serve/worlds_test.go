@@ -335,7 +335,7 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 		}
 		if round%16 == 0 {
 			sum := sha256.New()
-			backsUp(t, e, twin, c.Now(), sum)
+			backsUp(t, e, twin, c.Now().Add(agree), sum)
 			fmt.Fprintf(&out, "backup %x\n", sum.Sum(nil))
 		}
 		info, err := e.Get(t.Context(), of.name)
