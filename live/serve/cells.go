@@ -145,7 +145,7 @@ func rewardOfCell(decl *Experiment, c CellInfo, cells int) Measure {
 	for a := range c.Arms {
 		out.add(decl.Arms[a].Name, named[a].Sums, table.Mean(named[a].Sums))
 	}
-	out.compare(control, func(a int) *[2]float64 { return table.Lead(named, a, control) })
+	out.compare(control, func(a int) *[2]float64 { return table.Lead(named, a, control) }, nil)
 	v := table.Verdict(named)
 	out.Verdict = &v
 	return out

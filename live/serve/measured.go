@@ -83,14 +83,24 @@ func (m *Measure) add(arm string, of interval.Sums, mean *[2]float64) {
 	m.Arms = append(m.Arms, to)
 }
 
-// compare holds the arms' means against the control's, with an interval for the difference of each.
-func (m *Measure) compare(control int, difference func(a int) *[2]float64) {
+// compare holds the arms' means against the control's, with an interval for the difference of each. Where the two
+// are compared since one of them joined, the difference is that of their means since then.
+func (m *Measure) compare(control int, difference func(a int) *[2]float64, since func(a int) (arm, base interval.Sums)) {
 	base := m.Arms[control].Mean
 	for a := range m.Arms {
-		if to := &m.Arms[a]; a != control && to.Mean != nil && base != nil {
-			x := *to.Mean - *base
-			to.Difference, to.DifferenceInterval = &x, difference(a)
+		to := &m.Arms[a]
+		if a == control || to.Mean == nil || base == nil {
+			continue
 		}
+		x := *to.Mean - *base
+		if since != nil {
+			mine, others := since(a)
+			if mine.N == 0 || others.N == 0 {
+				continue
+			}
+			x = float64((m.Range[1] - m.Range[0]) * (mine.Sum/float64(mine.N) - others.Sum/float64(others.N)))
+		}
+		to.Difference, to.DifferenceInterval = &x, difference(a)
 	}
 }
 
@@ -186,7 +196,7 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Me
 			}
 			share := joint.Shares[a] / (joint.Shares[a] + joint.Shares[control])
 			return row.Effect(against(1+m, a, control), against(1+m, control, a), share)
-		})
+		}, func(a int) (arm, base interval.Sums) { return against(1+m, a, control), against(1+m, control, a) })
 		out.Each = append(out.Each, one)
 	}
 	for i, of := range decl.PlayRatios() {
@@ -197,7 +207,7 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Me
 			to.Arm, to.Sum = decl.Arms[a].Name, float64(decl.Most(of.Of)*released(of.Of, a).Sum)
 			one.Arms = append(one.Arms, to)
 		}
-		one.compare(control, func(a int) *[2]float64 { return less(one.Arms[a].Interval, one.Arms[control].Interval) })
+		one.compare(control, func(a int) *[2]float64 { return less(one.Arms[a].Interval, one.Arms[control].Interval) }, nil)
 		out.Each = append(out.Each, one)
 	}
 	return out
