@@ -110,6 +110,9 @@ func declare(ctx context.Context, e *serve.Engine, all []*decl.Experiment, out i
 		}
 		fmt.Fprintf(out, "experiment %s was changed\n", x.Name)
 	}
+	slices.SortStableFunc(fresh, func(a, b *decl.Experiment) int { // who has a holdout after it
+		return strings.Compare(a.Holdout, b.Holdout)
+	})
 	for _, x := range fresh {
 		if err := e.Create(ctx, *x); err != nil && !errors.Is(err, serve.ErrExists) {
 			return err

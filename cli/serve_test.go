@@ -333,6 +333,30 @@ func TestServeContexts(t *testing.T) {
 	}
 }
 
+// A holdout is started before the experiments that it is for, in whichever file it is.
+func TestServeHoldouts(t *testing.T) {
+	dir := t.TempDir()
+	for name, more := range map[string]string{"a": "policy: dp-klucb\nholdout: quarter\n",
+		"quarter": "policy: split\nholds: red\n", "z": "policy: split\nholdout: quarter\n"} {
+		text := "name: " + name + "\narms: [red, blue]\nunit: {of: visit}\nbudget: {epsilon: 1}\nwindow: 1h\n" + more
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := startServe(t, "--data", filepath.Join(t.TempDir(), "data"), "--experiments", dir)
+	defer s.stop()
+	for i := range 20 {
+		unit := fmt.Sprintf(`{"unit": "%d"}`, i)
+		held := s.call(200, "POST", "/v1/experiments/quarter/decisions", unit)["arm"] == "red"
+		for _, name := range []string{"a", "z"} {
+			d := s.call(200, "POST", "/v1/experiments/"+name+"/decisions", unit)
+			if (d["reason"] == "holdout") != held || (d["reason"] == "split") == held {
+				t.Errorf("held %v: %v", held, d)
+			}
+		}
+	}
+}
+
 // Experiments of a directory are made and started, once; a file that differs is refused, by its
 // keys, and then nothing of the directory is made. Who only reads shows them.
 func TestServeExperiments(t *testing.T) {

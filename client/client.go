@@ -94,7 +94,7 @@ type Decision struct {
 	Propensity float64         // the probability with which it was drawn
 	Expires    time.Time       // until when a reward counts; zero without a Token
 	ActivateBy time.Time       // until when Activate must be called; zero if it counts at once
-	// split, over_limit, static, disabled, default, or one of a later version
+	// split, over_limit, static, disabled, default, holdout, or one of a later version
 	Reason string
 	// Report says how to report if the service is not to see the reward; else nil. Reward is refused
 	// then, and package client/private does it.

@@ -339,6 +339,8 @@ func (l *Experiment) checkContextual() error {
 		{"ramp", l.Ramp != nil, "all events are in it"},
 		{"leases", l.Leases.On(), "a plan has shares of arms, and knows no contexts"},
 		{"guard", l.Guard != nil, "there are no arms to pause"},
+		{"holds", l.Holds != "", "there are no arms to compare"},
+		{"holdout", l.Holdout != "", "an event is a unit, and asks once"},
 	} {
 		if key.given {
 			return l.fail(key.name, "is not for contextual experiments: %s", key.why)

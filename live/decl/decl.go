@@ -128,6 +128,9 @@ type Experiment struct {
 	CellMinimum keyed.Count
 	Layer       Layer // zero: of no layer
 	Leases      Leases
+	// Holds is an arm of an A/B test: who is given it is in no experiment that has this one as its Holdout, and is
+	// given the fallback there. Which arm a unit has follows from a keyed hash.
+	Holds, Holdout string
 	// Retention is how long after its stop it is archived by itself, which destroys what is left of
 	// its units; 0: when somebody does.
 	Retention time.Duration
@@ -375,7 +378,7 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("forget", days(), func(l *Experiment) *time.Duration { return &l.Forget },
 			"how many days after its decision a unit is forgotten while the experiment runs, such as 90d"),
 	}
-	keys = append(append(append(keys, gatheringKeys()...), safetyKeys()...), leasesKey())
+	keys = slices.Concat(keys, gatheringKeys(), safetyKeys(), []keyed.Key[Experiment]{leasesKey()}, holdoutKeys())
 	if bandit == catalog.BanditArms {
 		keys = slices.Insert(keys, 4, splitKeys()...)
 	}
@@ -478,7 +481,7 @@ func rewardKeys() []keyed.Key[Experiment] {
 // ofArms are keys that contextual experiments do not have.
 var ofArms = []string{"arms", "sticky", "metrics", "ratios", "missing", "reports", "fallback", "share", "only", "by",
 	"cell_minimum", "layer", "webhook", "webhook_form", "forget", "trust", "report_after", "grid", "helper", "cohort", "guard", "ramp",
-	"leases"}
+	"leases", "holds", "holdout"}
 
 // Schema is the JSON schema (draft 2020-12) of live experiments.
 func (r Reader) Schema() ([]byte, error) {
@@ -715,6 +718,9 @@ func (l *Experiment) Check() error {
 		return err
 	}
 	if err := l.checkLeases(); err != nil {
+		return err
+	}
+	if err := l.checkHoldout(); err != nil {
 		return err
 	}
 	each, err := l.EachAssignment()
@@ -1117,7 +1123,7 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
 		text += "; counts tell which decisions were met, which must not depend on an outcome"
 	}
-	text += l.whom() + l.person() + l.forgotten() + l.totals() + l.heard() + l.celled() + l.leased()
+	text += l.whom() + l.person() + l.forgotten() + l.totals() + l.heard() + l.celled() + l.leased() + l.held()
 	if l.Missing == MissingDrop {
 		text += "; counts and times of releases tell whether a reward came, which is no secret as long as " +
 			"every outcome is reported"
@@ -1160,6 +1166,8 @@ func (l *Experiment) NoArms(shares ...float64) error {
 		return errors.New("decisions with contexts bring their actions")
 	case l.Risk != 0:
 		return fmt.Errorf("the risk of a trial, %v, is of a wrong answer among the arms that it began with", l.Risk)
+	case l.Holds != "":
+		return errors.New("with other shares another arm would be of a unit that is held")
 	case l.TrustModel() != privacy.TrustCentral:
 		return fmt.Errorf("under trust %s those who gather sums know the arms there were", l.Trust)
 	}

@@ -77,6 +77,7 @@ func (l *Experiment) checkLeases() error {
 		{"only", l.Only != nil || l.Where != nil, "a plan is for every unit, and has no context"},
 		{"by", l.By.Key != "", "the cell is fixed with the decision, by a context that an exposure has not"},
 		{"layer", l.Layer != Layer{}, "a plan is for every unit"},
+		{"holdout", l.Holdout != "", "a plan is for every unit, and a client cannot know who is held"},
 	} {
 		if key.given {
 			return l.fail(key.name, "is not for leases: %s", key.why)

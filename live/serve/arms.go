@@ -66,6 +66,10 @@ func (x *served) armFor(ask Ask, now int64) (Decision, error) {
 	switch s := x.rec.State; {
 	case ask.NoConsent || !x.decl.For(ask.Context):
 		return x.give(x.instead(), Default), nil
+	case ask.hold == heldOut:
+		return x.give(x.instead(), Holdout), nil
+	case ask.hold == heldOrIn && (ends || s == Stopped || s == Archived):
+		return Decision{}, fmt.Errorf("%w is missing: the experiment has a holdout", ErrUnit)
 	case s == Stopped || s == Archived:
 		return x.give(x.rec.Keep, Static), nil
 	case (s == Paused || ends) && !x.decl.Free && unit != "" && !x.board.watch.held:
@@ -177,7 +181,7 @@ func (x *served) assign(t tag, before assignment, ask Ask, now int64) (Decision,
 	}
 	arm, propensity := x.floored(greedy, len(x.board.queues), on, x.gone)
 	if shares := inBuckets(&x.decl, x.play.Shares()); shares != nil {
-		arm, propensity = byShares(shares, x.coins)
+		arm, propensity = x.armBy(shares, ask.Unit)
 	}
 	u := assignment{propensity: propensity, epoch: x.at, used: before.used, arm: uint16(arm)}
 	if err := x.issue(&u, &play.Decision{Arm: arm, Cell: x.decl.Cell(ask.Context)}, now, within); err != nil {
@@ -199,7 +203,7 @@ func (x *served) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
 		return Ranking{}, given{}, err
 	}
 	d, err := x.armFor(Ask{Unit: ask.Event, Person: ask.Person, Context: ask.Context,
-		NoConsent: ask.NoConsent}, now)
+		NoConsent: ask.NoConsent, hold: ask.hold}, now)
 	if err != nil {
 		return Ranking{}, given{}, err
 	}

@@ -299,7 +299,9 @@ type hashes struct {
 	shares hash.Hash // where they are for the share
 	ids    hash.Hash // of reports' ids
 	layer  hash.Hash // and for the layer
-	stones hash.Hash // of tags that were erased
+	// where they are among the arms of a holdout
+	holdouts hash.Hash
+	stones   hash.Hash // of tags that were erased
 	// what persons are kept under, where their decisions are counted
 	persons hash.Hash
 }
@@ -360,6 +362,7 @@ func (e *Engine) newLive(id int64, decl Experiment, r record) (*served, error) {
 	x.stones = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "erased"))
 	x.persons = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "person"))
 	x.saltKey, x.replanned = keyFor(e.secret[:], r.Key[:], "lease"), make(chan struct{})
+	x.holdouts = hmac.New(sha256.New, keyFor(e.secret[:], r.Key[:], "holdout"))
 	x.layer = hmac.New(sha256.New, keyFor(e.secret[:], []byte(decl.Layer.Name), "layer"))
 	var seed [32]byte
 	if _, err := io.ReadFull(e.cfg.random, seed[:]); err != nil {
@@ -443,6 +446,9 @@ func (x *served) start(e *Engine, now int64) error {
 		return fmt.Errorf("%w: %w", err, ErrState)
 	}
 	if err := e.apart(x); err != nil {
+		return err
+	}
+	if err := e.hasHoldout(x); err != nil {
 		return err
 	}
 	under, err := e.withinCap(x, now)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sotto-dp/sotto/feature"
@@ -42,6 +41,7 @@ type RankAsk struct {
 	// Deferred: the decision counts when it is activated.
 	Deferred  bool
 	NoConsent bool // as Ask has it; what is given without the experiment is the first action
+	hold      hold
 }
 
 // A Ranked is an action, and the probability that it had of being given.
@@ -80,6 +80,7 @@ func (e *Engine) Rank(ctx context.Context, name string, ask RankAsk) (Ranking, e
 		}
 		ask.Event = hex.EncodeToString(id[:])
 	}
+	ask.hold = e.hold(x, ask.Event)
 	out, made, err := x.rank(ask, e.now())
 	if err == nil && made != (given{}) {
 		// What was decided is in the commit of this job, or in one before. If that has failed, it is
@@ -225,8 +226,7 @@ func (x *served) floored(greedy, n, on int, gone func(choice int) bool) (given i
 }
 
 // byShares is an arm that is drawn with the shares of all, and its own.
-func byShares(shares []float64, coins *rand.Rand) (arm int, share float64) {
-	at := coins.Float64()
+func byShares(shares []float64, at float64) (arm int, share float64) {
 	for arm < len(shares)-1 && at >= shares[arm] {
 		at -= shares[arm]
 		arm++

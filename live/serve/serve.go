@@ -160,6 +160,8 @@ const (
 	Disabled Reason = "disabled" // the experiment does not run, and this is the fallback
 	// the experiment is not for this unit or this context, and this is the fallback
 	Default Reason = "default"
+	// the experiment's holdout holds the unit, in every state, and this is the fallback
+	Holdout Reason = "holdout"
 	Forced  Reason = "forced" // the arm that was asked for, to look at it; who reports on it is told of clipping
 )
 
@@ -191,6 +193,7 @@ type Ask struct {
 	// Force is the name of the arm that is wanted, to look at it: such a decision counts nothing,
 	// says nothing of the unit, and is given in every state. Empty for a decision that counts.
 	Force string
+	hold  hold // what the experiment's holdout says of the unit
 }
 
 // A Report is the reward of a decision.
@@ -429,6 +432,7 @@ func (e *Engine) DecideFor(ctx context.Context, name string, ask Ask) (Decision,
 	if err != nil {
 		return Decision{}, err
 	}
+	ask.hold = e.hold(x, ask.Unit)
 	d, err := x.decide(ask, e.now())
 	if err != nil {
 		return d, fmt.Errorf("experiment %q: %w", name, err)
@@ -668,7 +672,7 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 }
 
 // Start runs a draft, at once or from its declared start on. If it is in a layer, its range must be
-// apart from those of the others that run; and what all experiments can cost one person must stay within
+// apart from those of the others that run; if it has a holdout, that must not have stopped; and what all experiments can cost one person must stay within
 // Config.PersonCap, or the error matches ErrPersonCap.
 func (e *Engine) Start(ctx context.Context, name string) error {
 	return e.act(ctx, name, Entry{Did: "start"}, func(x *served, now int64) error { return x.start(e, now) })

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,6 +94,11 @@ func versionOf(all []serve.Info, k serve.Key) [8]byte {
 			share = r.Share
 		}
 		fmt.Fprintln(h, x.Experiment.Name, state, share, x.Keep, x.Next)
+		if of := x.Experiment.Holdout; of != "" {
+			fmt.Fprintln(h, slices.ContainsFunc(all, func(x serve.Info) bool {
+				return x.Experiment.Name == of && x.State != serve.Stopped && x.State != serve.Archived
+			}))
+		}
 		for _, a := range x.Arms {
 			fmt.Fprintln(h, a.Off)
 		}

@@ -171,6 +171,8 @@ type fixedKeys struct {
 	Cell     json.RawMessage `json:"cell_minimum" fixed:"releases are of its cells"`
 	Leases   json.RawMessage `json:"leases" fixed:"clients decide by plans that were made as it says"`
 	Layer    json.RawMessage `json:"layer" fixed:"it keeps the units of experiments disjoint"`
+	Holds    json.RawMessage `json:"holds" fixed:"the units of this arm are kept out of other experiments"`
+	Holdout  json.RawMessage `json:"holdout" fixed:"who is held must not have been in it"`
 	Keep     json.RawMessage `json:"retention" fixed:"units were told how long they are remembered"`
 	Forget   json.RawMessage `json:"forget" fixed:"units were told how long they are remembered, and it is paid for"`
 	HookForm json.RawMessage `json:"webhook_form" fixed:"only end, window, floor, share, description, public, off and add may change"`

@@ -27,7 +27,7 @@ type flagJSON struct {
 }
 
 var flagReasons = map[serve.Reason]string{serve.Split: "SPLIT", serve.Limit: "SPLIT",
-	serve.Static: "STATIC", serve.Disabled: "DISABLED", serve.Default: "DEFAULT"}
+	serve.Static: "STATIC", serve.Disabled: "DISABLED", serve.Default: "DEFAULT", serve.Holdout: "DEFAULT"}
 
 // target reads the unit of an OFREP request, and what its context says.
 func target(w http.ResponseWriter, r *http.Request) (ask serve.Ask, bad *flagJSON) {
@@ -109,6 +109,9 @@ func (f *front) evaluate(r *http.Request, name string, ask serve.Ask) *flagJSON 
 	}
 	out := &flagJSON{Key: name, Value: d.Value, Variant: d.Name, Reason: flagReasons[d.Reason],
 		Metadata: map[string]any{"propensity": d.Propensity}, status: http.StatusOK}
+	if d.Reason == serve.Holdout {
+		out.Metadata["holdout"] = true
+	}
 	if d.Token != "" {
 		out.Metadata["decision"] = d.Token
 		out.Metadata["expires_at"] = d.Expires.UTC().Format(time.RFC3339Nano)

@@ -283,7 +283,7 @@ func (f *front) personalStatus(w http.ResponseWriter, r *http.Request, s serve.S
 		counts := x.State == serve.Running || x.State == serve.Waiting && x.Wait != "start" &&
 			x.Experiment.Contextual == nil
 		if d := x.Experiment; gone == nil && (!counts || len(d.Only)+len(d.Where) > 0 ||
-			len(d.Ramp) > 0 || d.Share > 0 && d.Share < 1 || d.Layer.Name != "") {
+			len(d.Ramp) > 0 || d.Share > 0 && d.Share < 1 || d.Layer.Name != "" || d.Holdout != "") {
 			s, err = serve.Void, nil
 		}
 	}
