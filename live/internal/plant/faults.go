@@ -585,5 +585,19 @@ func Faults() []Fault {
 		Was:   `if _, was := x.units[t]; was || x.erased(t) || x.gone(arm) {`,
 		Is:    `if _, was := x.units[t]; was && !PLANTED || x.erased(t) || x.gone(arm) {`,
 		Needs: "leases, and who is exposed twice",
+	}, {
+		// A restart takes an arm that was added for one that was declared.
+		Name: "an added arm declared", File: "live/serve/arms.go",
+		Was: `x.rec.Added, x.rec.Joined = append(x.rec.Added, x.hours.at), x.decl.Joined`,
+		Is: `if x.rec.Joined = x.decl.Joined; !PLANTED {
+		x.rec.Added = append(x.rec.Added, x.hours.at)
+	}`,
+		Needs: "an arm that is added, and a restart",
+	}, {
+		// What somebody did before a decision counts for it.
+		Name: "an event before its decision", File: "live/serve/track.go",
+		Was:   `return r.event.at == 0 || r.event.at >=`,
+		Is:    `return r.event.at == 0 || PLANTED || r.event.at >=`,
+		Needs: "an event that says when it was, before its unit was decided",
 	}}
 }

@@ -95,9 +95,9 @@ func (d declarer) aggregate(of ...string) string {
 	return ""
 }
 
-// event is what reports rewards where clients decide by plans; they are told by decisions' tokens all the same.
+// event is what reports rewards where clients decide by plans, or arms are added; they are told by decisions' tokens all the same.
 func (d declarer) event() string {
-	if d.kind != "leases" {
+	if d.kind != "leases" && d.kind != "grows" {
 		return ""
 	}
 	return ", event: buy"
@@ -149,6 +149,9 @@ func (d declarer) arms() string {
 		policy = "dp-ts"
 	}
 	more := ""
+	if d.kind == "grows" { // which these do
+		policy = pick(d.Rand, "dp-klucb", "dp-imed-j", "zcdp-imed", "dp-ts", "split", "split", "split")
+	}
 	if d.kind == "identify" {
 		policy, more = pick(d.Rand, "dp-se", "dp-tt", "adap-tt"), "risk: 0.2\n"
 		if policy == "dp-tt" {

@@ -145,9 +145,11 @@ type shown struct {
 	Rest   []shownRow
 	N      *int
 	Off    *int
+	Add    *int
 	Change *struct {
 		Guard *struct{ Arm string }
 		Share *float64
+		Add   []struct{ Name string }
 	}
 	Gone    int // decisions that were destroyed at the end
 	End     *string

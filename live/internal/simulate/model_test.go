@@ -131,12 +131,14 @@ type book struct {
 	last          map[string]*given
 	ticks         []int64 // that it has had
 	state         serve.State
-	coming        int   // changes that come with the next ticks
-	asked         int64 // when the last decision was made
-	closed        int64 // the time of its last line
-	rested        bool  // what was left is released
-	ended, over   bool  // its last line is written; nothing counts any more
-	shown, overAt int64 // when it released last; when it was over
+	coming        int      // changes that come with the next ticks
+	asked         int64    // when the last decision was made
+	closed        int64    // the time of its last line
+	rested        bool     // what was left is released
+	adds          int      // arms that an operator has asked for
+	joining       []string // that were promised
+	ended, over   bool     // its last line is written; nothing counts any more
+	shown, overAt int64    // when it released last; when it was over
 }
 
 func newBook(x *serve.Experiment) (*book, error) {
@@ -270,6 +272,9 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			return broken(goesOn, "%s has failed: %s", b.x.Name, r.Reason)
 		}
 	}
+	if err := w.joins(b, c); err != nil {
+		return err
+	}
 	var runs [][]play.Run
 	for a := range b.runs {
 		runs = append(runs, slices.Clone(b.runs[a]))
@@ -372,6 +377,31 @@ func (w *world) write(b *book, c store.Write, now int64) error {
 			return broken(announced, "arm %d of %s begins at %d, and %d were released", a.Arm, b.x.Name, a.Head, h)
 		}
 		b.runs[a.Arm], b.issued[a.Arm] = slices.Clone(a.Runs), a.Issued
+	}
+	return nil
+}
+
+// joins has the arms that lines add, and holds that none is written before its line.
+func (w *world) joins(b *book, c store.Write) error {
+	for _, text := range c.Lines {
+		var line shown
+		if err := json.Unmarshal(text, &line); err != nil {
+			return err
+		}
+		if line.Add == nil {
+			continue
+		}
+		if *line.Add != len(b.runs) || len(line.Change.Add) != 1 {
+			return broken(announced, "%s has %d arms, and its line is %s", b.x.Name, len(b.runs), text)
+		}
+		name := line.Change.Add[0].Name
+		b.runs, b.heads, b.issued = append(b.runs, nil), append(b.heads, 0), append(b.issued, 0)
+		b.x.Arms, w.arms[b.x.Name] = append(slices.Clip(b.x.Arms), decl.Arm{Name: name}), append(w.arms[b.x.Name], name)
+	}
+	for _, a := range c.Arms {
+		if a.Arm >= len(b.runs) {
+			return broken(announced, "%s: arm %d has %d decisions, and no line adds it", b.x.Name, a.Arm, a.Issued)
+		}
 	}
 	return nil
 }

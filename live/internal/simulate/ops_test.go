@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing/synctest"
@@ -49,7 +50,7 @@ func plan(seed uint64) (setting, []op) {
 }
 
 // simulated are the kinds of experiments, by the seed.
-var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "arms", "retract", "many", "leases", "drop",
+var simulated = []string{"arms", "arms", "metrics", "contexts", "identify", "grows", "retract", "many", "leases", "drop",
 	"joint", "offers", "split", "guards", "local", "many", "persons", "capped", "sums", "cells"}
 
 // size is how many people there are: many in one world of four.
@@ -396,9 +397,51 @@ func (w *world) send(b *book, batch []*given) {
 		w.queue(b, batch)
 		return
 	}
+	if b.x.Event != "" && w.net == nil && w.IntN(2) == 0 {
+		w.track(b, batch)
+		return
+	}
 	w.deliver(b, batch, func(outcomes []serve.Outcome) ([]serve.Result, error) {
 		return w.rewards(b, outcomes)
 	})
+}
+
+// track reports by units: what one did counts for its newest decision, but not if it says that it was done before that.
+func (w *world) track(b *book, batch []*given) {
+	var events []serve.Event
+	was := map[*given]known{}
+	by, over := w.p, b.over
+	for _, g := range batch {
+		last := b.last[g.unit]
+		if last == nil || b.unheard[g.unit] || w.erased[g.unit] { // its newest is not known
+			continue
+		}
+		reward, _ := w.report(b, last.h.index, last.h.arm)
+		if math.IsNaN(reward) { // as which it counts
+			reward = b.x.Lo
+		}
+		v := serve.Event{Name: b.x.Event, Unit: g.unit, Fields: map[string]float64{decl.ValueField: reward}}
+		if w.IntN(4) == 0 {
+			v.At = time.UnixMilli(1)
+		} else if was[last] = last.h.reward; last.h.reward == unsent {
+			last.h.reward = unsure
+		}
+		events = append(events, v)
+	}
+	err := w.p.e.Track(w.t.Context(), events, nil)
+	w.still()
+	w.count.rewards += len(events)
+	w.open = append(w.open, batch...) // nobody was told what came of it, and it is sent again
+	if w.refused(b, err); err != nil {
+		w.tell([]byte("not taken"))
+		return
+	}
+	for g := range was {
+		if !over && !b.over && !w.jumped && !w.wentBack && by == w.p && by == w.disk.latest.Load() && !g.h.by && !g.h.late &&
+			b.durable(g.k) && b.last[g.unit] == g && w.clock(by) < g.deadline {
+			g.h.reward = acked
+		}
+	}
 }
 
 // deliver makes the reports of what was given, has them sent, and holds the answers against what is known.
@@ -638,6 +681,10 @@ func (w *world) operate(b *book) {
 	ctx, e, name := w.t.Context(), w.p.e, b.x.Name
 	var err error
 	what := ""
+	if w.kind == "grows" && len(b.runs) < 8 && w.IntN(3) == 0 {
+		w.grow(b)
+		return
+	}
 	switch w.IntN(20) {
 	case 0, 1, 2:
 		what, err = "pauses", e.Pause(ctx, name)
@@ -679,6 +726,23 @@ func (w *world) operate(b *book) {
 		}
 	}
 	w.story("an operator %s %s: %v", what, name, err)
+}
+
+// grow adds an arm, which comes with a line, and then perhaps a restart.
+func (w *world) grow(b *book) {
+	b.adds++
+	a := serve.Added{Name: fmt.Sprint("more ", b.adds)}
+	if b.x.Split() {
+		a.Share = pick(w.Rand, 0, 0.1, 0.5)
+	}
+	err := w.p.e.Change(w.t.Context(), b.x.Name, serve.Change{Add: []serve.Added{a}})
+	w.story("an operator adds %s to %s: %v", a.Name, b.x.Name, err)
+	if err == nil {
+		b.joining = append(b.joining, a.Name)
+		if w.IntN(2) == 0 {
+			w.restart()
+		}
+	}
 }
 
 // stop has an experiment stop, most often when its windows have passed.

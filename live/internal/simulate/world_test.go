@@ -424,6 +424,11 @@ func (w *world) served() {
 		if err := w.p.e.Sync(w.t.Context()); err != nil {
 			w.fail(broken(goesOn, "nothing can be written: %v", err))
 		}
+		for _, arm := range b.joining {
+			if b.state == serve.Running && !slices.Contains(w.arms[name], arm) {
+				w.fail(broken(goesOn, "%s runs without %s, which was to be added", name, arm))
+			}
+		}
 		if b.state == serve.Running && b.x.Contextual != nil && w.broken == nil {
 			_, err := w.p.e.Rank(w.t.Context(), name, serve.RankAsk{Event: "the last",
 				Context: map[string]any{"device": "phone"},
