@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/pgtest"
 	"github.com/sotto-dp/sotto/internal/testkit"
+	"github.com/sotto-dp/sotto/live/lease"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -397,5 +400,126 @@ func TestForwardEvents(t *testing.T) {
 	}
 	if third := next(page); third == second {
 		t.Error("nothing is new from another process")
+	}
+}
+
+// An arm is added on the process that writes while another passes on what people ask and do: who follows plans there, or waits for
+// one, has the plan with the arm, who is exposed to it there counts, and so do all others, once.
+func TestForwardGrown(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Database(t)
+	a, b := newNode(t, address), newNode(t, address)
+	key, _, err := a.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(status int, method, path, body string, header ...string) (string, string) {
+		t.Helper()
+		got, out, h := b.ask(t, key, method, path, body, header...)
+		if got != status {
+			t.Fatalf("%s %s: %d %s, must be %d", method, path, got, out, status)
+		}
+		return out, h.Get("ETag")
+	}
+	text := strings.NewReplacer("window: 1m", "window: 8s", "for: 20s", "for: 1s").Replace(leasedShop) + "floor: 0.5\n"
+	want(201, "POST", "/v1/experiments", text)
+	want(200, "POST", "/v1/experiments/shop/start", "")
+	const plans = "/v1/experiments/shop/plan"
+	follow, err := http.NewRequestWithContext(t.Context(), "GET", b.URL+plans, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow.Header.Set("X-API-Key", key)
+	follow.Header.Set("Accept", "text/event-stream")
+	stream, err := http.DefaultClient.Do(follow)
+	if err != nil || stream.StatusCode != 200 {
+		t.Fatal(stream, err)
+	}
+	defer func() { _ = stream.Body.Close() }()
+	followed := make(chan lease.Plan, 100)
+	go func() {
+		defer close(followed)
+		for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				p, err := lease.Parse([]byte(data))
+				if err != nil {
+					t.Error(err)
+				}
+				followed <- p
+			}
+		}
+	}()
+	// people ask and buy all the while
+	units, green := 0, 0
+	comes := func() (arm string) {
+		unit := fmt.Sprint("unit ", units)
+		units++
+		var d decisionJSON
+		out, _ := want(200, "POST", "/v1/experiments/shop/decisions", `{"unit": "`+unit+`"}`)
+		if err := json.Unmarshal([]byte(out), &d); err != nil || d.Decision == nil {
+			t.Fatal(out, err)
+		}
+		if units%2 == 0 {
+			want(202, "POST", "/v1/track", `{"events": [{"name": "checkout", "targetingKey": "`+unit+`"}]}`)
+		}
+		if out, _ := want(200, "POST", "/v1/experiments/shop/rewards", `{"decision": "`+*d.Decision+`", "reward": 1}`); !strings.Contains(out,
+			"accepted") {
+			t.Errorf("the reward of %s: %s", unit, out)
+		}
+		if d.Arm == "green" {
+			green++
+		}
+		return d.Arm
+	}
+	for range 10 {
+		comes()
+	}
+	var p lease.Plan
+	tag := ""
+	for until := time.Now().Add(20 * time.Second); len(p.Arms) < 3 || p.Reason != ""; comes() {
+		out, next := want(200, "GET", plans+"?wait=25s", "", "If-None-Match", tag)
+		if p, err = lease.Parse([]byte(out)); err != nil || time.Now().After(until) {
+			t.Fatal(out, err)
+		}
+		if next == tag {
+			t.Errorf("who waited has the same plan, %s", out)
+		}
+		if tag == "" {
+			if status, out, _ := a.ask(t, key, "PATCH", "/v1/experiments/shop", `{"add": [{"name": "green"}]}`); status != 200 {
+				t.Fatal(status, out)
+			}
+		}
+		tag = next
+	}
+	for got := range followed {
+		if got.Epoch >= p.Epoch {
+			if got.Epoch == p.Epoch && !reflect.DeepEqual(got, p) {
+				t.Errorf("followed is %v, and waited for is %v", got, p)
+			}
+			break
+		}
+	}
+	exposed := 0
+	for i := 0; exposed < 5 && i < 100; i++ { // whoever the plan gives the arm
+		unit := fmt.Sprint("leased ", i)
+		if p.Arms[p.Decide(unit)].Arm != "green" {
+			continue
+		}
+		exposed++
+		want(202, "POST", "/v1/exposures", exposures(exposure(p, unit, unit), exposure(p, unit, unit)))
+		if out, _ := want(200, "POST", "/v1/experiments/shop/decisions", `{"unit": "`+unit+`"}`); !strings.Contains(out, `"arm":"green"`) {
+			t.Errorf("%s was exposed to green: %s", unit, out)
+		}
+	}
+	for i := 0; green == 0 && i < 100; i++ {
+		comes()
+	}
+	info, err := a.engine.Get(t.Context(), "shop")
+	if err != nil || len(info.Arms) != 3 || info.Experiment.Arms[2].Name != "green" || info.Arms[2].Decisions != green+exposed ||
+		green == 0 || exposed == 0 || info.Arms[0].Decisions+info.Arms[1].Decisions != units-green {
+		t.Errorf("%d units, %d with green, %d exposed to it: %+v, %v", units, green, exposed, info.Arms, err)
+	}
+	if here, _, _ := b.engine.Where(); here {
+		t.Error("the other process writes")
 	}
 }
