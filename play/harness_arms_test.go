@@ -65,14 +65,16 @@ func (p watchedExact) BearsMore() bool                       { return p.watched.
 func (p watchedExact) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
 func (p watchedExact) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
 
-// watchedJoint is one that learns by joint batches.
+// watchedJoint is one that learns by joint batches. It foretells nothing.
 type watchedJoint struct {
-	*watched
+	w *watched
 	Joint
 }
 
-func (p watchedJoint) Next(r privacy.Released) *policy.Batch { return p.watched.Next(r) }
-func (p watchedJoint) Mechanism() privacy.Mechanism          { return p.watched.Policy.Mechanism() }
+func (p watchedJoint) JoinAt(n int, share float64) error {
+	return p.Joint.(JointGrower).JoinAt(n, share)
+}
+func (p watchedJoint) Next(r privacy.Released) *policy.Batch { return p.w.Next(r) }
 
 // jointly is a policy of three arms whose rows have from 1 to 5 decisions: many have none of an arm.
 type jointly struct{ batch policy.Batch }
@@ -85,6 +87,42 @@ func (p *jointly) Next(privacy.Released) *policy.Batch {
 	p.batch.Plays = []policy.Play{{Arm: 0, Rounds: 6, Release: true}, {Arm: 1, Rounds: 3, Release: true},
 		{Arm: 2, Rounds: 1, Release: true}}
 	return &p.batch
+}
+
+// joining is jointly with longer rows, and takes arms.
+type joining struct {
+	jointly
+	round int
+	from  []int
+}
+
+func (p *joining) JointEnd(n int) int { return n + 5 + n%7 }
+
+func (p *joining) Shares(n int) []float64 {
+	out := p.jointly.Shares(n)
+	for i, from := range p.from {
+		if from <= n {
+			out = policy.JoinShares(out, 1/float64(4+i))
+		}
+	}
+	return out
+}
+
+func (p *joining) JoinAt(n int, share float64) error {
+	if want := 1 / float64(4+len(p.from)); n < p.round || share != want {
+		return caught("an arm joins at %d with a share of %v, in the batch that ends at %d, must have %v", n, share, p.round, want)
+	}
+	p.from = append(p.from, n)
+	return nil
+}
+
+func (p *joining) Next(r privacy.Released) *policy.Batch {
+	b := p.jointly.Next(r)
+	for a := len(b.Plays); a < len(p.Shares(p.round)); a++ {
+		b.Plays = append(b.Plays, policy.Play{Arm: a, Rounds: 1, Release: true})
+	}
+	p.round = p.JointEnd(p.round)
+	return b
 }
 
 // metricHigh is the end of the range of a house's metric, which tells its curator from that of rewards.
@@ -136,11 +174,21 @@ func (g *armsGame) decide(h *house, pick choice) error {
 	if arm < 0 {
 		return nil
 	}
-	often := 8
-	if h.live.Shares() != nil { // coins
+	often, shares := 8, h.live.Shares()
+	if shares != nil { // coins
 		often = 2
 	}
-	if a := pick(len(h.live.s.Arms), "arm"); pick(often, "floor") == 0 && !h.live.s.Arms[a].Off {
+	made := 0
+	for _, q := range h.live.s.Arms {
+		made += q.Issued
+	}
+	for i, from := range h.joins {
+		if is := shares[h.cfg.Arms+i] > 0; is != (made >= from) {
+			return caught("arm %d joins at %d, and after %d decisions it is in the row: %v", h.cfg.Arms+i, from, made, is)
+		}
+	}
+	if a := pick(len(h.live.s.Arms), "arm"); pick(often, "floor") == 0 && !h.live.s.Arms[a].Off &&
+		(shares == nil || shares[a] > 0) {
 		arm = a
 	}
 	number := h.live.s.Arms[arm].Issued
@@ -484,6 +532,7 @@ func policies(t testing.TB) map[string]func() policy.Policy {
 			return ok(p, err)
 		},
 		"joint":           func() policy.Policy { return &jointly{} },
+		"joining":         func() policy.Policy { return &joining{} },
 		"dp-ts":           func() policy.Policy { p, err := policy.NewDPTS(3, privacy.ZCDP{Rho: 0.5}, 3); return ok(p, err) },
 		"dp-window-klucb": func() policy.Policy { p, err := policy.NewDPWindowKLUCB(3, 1, 40, 2); return ok(p, err) },
 		"lazy-dp-ts": func() policy.Policy {

@@ -59,8 +59,9 @@ type house struct {
 	lines [][]byte
 	notes int // of the lines, that are no batch's
 	state []byte
-	ended bool // decisions have
-	grows bool // arms are added
+	ended bool  // decisions have
+	grows bool  // arms are added
+	joins []int // to joint batches, after so many decisions
 
 	// The model.
 	now     int64
@@ -438,6 +439,17 @@ func (h *house) addArm(crash int) error {
 	if n := len(h.live.s.Arms); len(c.Taken) > 0 || n != len(before.Arms)+1 || h.live.s.Arms[n-1].Issued > 0 {
 		return caught("an arm that is added takes %v, and makes %d arms of %d", c.Taken, n, len(before.Arms))
 	}
+	if c.note {
+		var in struct{ From int }
+		if err := json.Unmarshal(c.Line, &in); err != nil {
+			return err
+		}
+		h.notes++
+		h.joins = append(h.joins, in.From)
+		if !slices.Equal(h.live.Out(), before.Batch) {
+			return caught("an arm joins, and the batch is %v, was %v", h.live.Out(), before.Batch)
+		}
+	}
 	return h.finish(before, c, crash)
 }
 
@@ -569,6 +581,11 @@ func told(err *error) {
 // play does so many random things.
 func (h *house) play(steps int, pick choice) (err error) {
 	defer told(&err)
+	if h.grows && h.live.rows != nil && pick(2, "first") == 0 { // when the batch that is out has no decision yet
+		if err := h.addArm(pick(places, "place")); err != nil {
+			return err
+		}
+	}
 	for i := range steps {
 		if err := h.step(pick); err != nil && !errors.Is(err, ErrStopped) {
 			return fmt.Errorf("step %d: %w", i, err)
