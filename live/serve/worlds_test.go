@@ -445,11 +445,11 @@ func TestTwoWorldsOfDraws(t *testing.T) {
 // is caught.
 func TestTwoWorldsOfAnArmMore(t *testing.T) {
 	sayings := map[string][]saying{"0": {{3e9, 0}}, "1": {{3e9, 1}}, "twice": {{3e9, 1}, {4e9, 1}}, "late": {{61e9, 1}}}
-	text := shop + growsThere
-	twoWorlds(t, []string{text}, sayings, "adds what pays", "duplicates", "backs up sums",
-		"answers what came")
-	if !strings.Contains(world(t, "", text, nil), `"add":2`) {
-		t.Error("no arm is added before her reward is released")
+	for _, text := range []string{shop + growsThere, splitShop + growsThere} {
+		twoWorlds(t, []string{text}, sayings, "adds what pays", "duplicates", "backs up sums", "answers what came")
+		if !strings.Contains(world(t, "", text, nil), `"add":2`) {
+			t.Error("no arm is added before her reward is released")
+		}
 	}
 }
 
