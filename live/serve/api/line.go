@@ -33,16 +33,21 @@ const (
 	maxFrame    = 1 << 20
 	maxAnswer   = 1 << 28
 	maxLineBody = 64 << 10
+	maxUnsent   = 16 << 20 // of requests, while who is asked does not read
 )
+
+// errUnsent says that who is asked does not read what he is sent.
+var errUnsent = errors.New("too much is to be sent")
 
 // onLine says whether a request goes by line: it is short, its answer is, and it does not last.
 func onLine(r *http.Request) bool {
-	return r.Method == http.MethodPost && r.ContentLength >= 0 && r.ContentLength <= maxLineBody
+	return r.Method == http.MethodPost && r.URL.Opaque == "" && r.ContentLength >= 0 && r.ContentLength <= maxLineBody
 }
 
 // A sender writes frames. Who sends one while another is writing leaves it to him.
 type sender struct {
-	to io.Writer
+	to   io.Writer
+	most int // that may wait for a write to end; 0 for no bound
 
 	mu    sync.Mutex // of what follows
 	next  []byte     // what the next write has
@@ -58,6 +63,9 @@ func (s *sender) send(add func([]byte) []byte) error {
 	if s.err != nil {
 		return s.err
 	}
+	if s.busy && s.most > 0 && len(s.next) > s.most {
+		return errUnsent
+	}
 	at := len(s.next)
 	s.next = add(append(s.next, 0, 0, 0, 0))
 	binary.BigEndian.PutUint32(s.next[at:], uint32(len(s.next)-at-4))
@@ -70,7 +78,7 @@ func (s *sender) send(add func([]byte) []byte) error {
 	s.mu.Lock()
 	for len(s.next) > 0 && s.err == nil {
 		group := s.next
-		s.next = s.spare[:0]
+		s.next, s.spare = s.spare[:0], nil // what is being written is nobody's to append to
 		s.mu.Unlock()
 		_, err := s.to.Write(group)
 		s.mu.Lock()
@@ -172,7 +180,8 @@ func keptBack(h http.Header) func(string) bool {
 	}
 }
 
-// A call is a request that waits for its answer.
+// A call is a request that waits for its answer. It does also when who asked has gone: that nobody answers is to be
+// seen, however soon they give up.
 type call struct {
 	since  time.Time
 	answer []byte        // nil: there is none
@@ -209,7 +218,7 @@ func callLine(ctx context.Context, transport http.RoundTripper, to *url.URL, dat
 		return nil, out.Body.Close()
 	}
 	l := &line{conn: conn, calls: map[uint64]*call{}}
-	l.out.to = conn
+	l.out.to, l.out.most = conn, maxUnsent
 	if err := l.out.send(func(b []byte) []byte { return append(b, database...) }); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -237,7 +246,7 @@ func (l *line) listen() {
 	l.end()
 }
 
-// watch ends a line on which somebody waits for longer than any answer takes.
+// watch ends a line on which a call has waited for longer than any answer takes.
 func (l *line) watch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,15 +304,17 @@ func (l *line) pass(w http.ResponseWriter, r *http.Request, body []byte, from st
 			b = appendField(appendField(b, of[0]), of[1])
 		}
 		return append(appendHeader(b, r.Header, keptBack(r.Header)), body...)
-	}); err != nil {
+	}); errors.Is(err, errUnsent) {
+		l.mu.Lock()
+		delete(l.calls, id)
+		l.mu.Unlock()
+		return false
+	} else if err != nil {
 		l.end()
 	}
 	select {
 	case <-c.done:
 	case <-r.Context().Done(): // who asked has gone, and the answer is nobody's
-		l.mu.Lock()
-		delete(l.calls, id)
-		l.mu.Unlock()
 		return false
 	}
 	f := fields{rest: c.answer}
@@ -420,10 +431,12 @@ func (f *front) answerFrame(out *sender, remote, database string, b []byte) erro
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(in.rest)), int64(len(in.rest))
 	w := &recorded{header: make(http.Header, 4)}
 	var err error
-	if r.URL, err = url.ParseRequestURI(r.RequestURI); err != nil {
-		return err
+	if r.URL, err = url.ParseRequestURI(r.RequestURI); err != nil { // one bad request ends nobody else's
+		r.URL = &url.URL{}
+		f.answerTo(w, r, refused(http.StatusBadRequest, "", "the address of the request must be a path"))
+	} else {
+		f.answerWhole(w, r)
 	}
-	f.answerWhole(w, r)
 	return out.send(func(b []byte) []byte {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, id), uint64(w.status))
 		return append(appendHeader(b, w.header, func(name string) bool { return ofConnection[name] }), w.body.Bytes()...)

@@ -100,6 +100,81 @@ func TestLineOfManyAtOnce(t *testing.T) {
 	}
 }
 
+// A gated connection says that it is to write, and does when it is let.
+type gated struct {
+	net.Conn
+	asks, let chan struct{}
+}
+
+func (g gated) Write(b []byte) (int, error) {
+	g.asks <- struct{}{}
+	<-g.let
+	return g.Conn.Write(b)
+}
+
+// What comes while a group is written is not written into it, also after a group so large that its memory is not
+// kept: each request is answered as its own, with its own key.
+func TestLineAfterALargeGroup(t *testing.T) {
+	one, other := net.Pipe()
+	g := gated{one, make(chan struct{}), make(chan struct{})}
+	l := &line{conn: g, calls: map[uint64]*call{}}
+	l.out.to = g
+	go l.listen()
+	go func() { // says whose key came with which body
+		out := &sender{to: other}
+		_ = frames(bufio.NewReader(other), maxFrame, func(b []byte) error {
+			in, h := fields{rest: b}, http.Header{}
+			id := in.number()
+			_, _, _ = in.text(), in.text(), in.text()
+			in.header(h)
+			return out.send(func(b []byte) []byte {
+				b = appendField(binary.AppendUvarint(binary.AppendUvarint(b, id), 200), "")
+				return append(append(b, h.Get("X-Api-Key")...), in.rest[:min(len(in.rest), 9)]...)
+			})
+		})
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	context.AfterFunc(ctx, l.end)
+	var group sync.WaitGroup
+	pass := func(key, body string) {
+		before := l.waiting()
+		group.Go(func() {
+			r, w := httptest.NewRequestWithContext(ctx, "POST", "/v1/track", nil), httptest.NewRecorder()
+			r.Header.Set("X-API-Key", key)
+			if ok, want := l.pass(w, r, []byte(body), "10.0.0.1"), key+body[:min(len(body), 9)]; !ok || w.Body.String() != want {
+				t.Errorf("%v %q, must be %q", ok, w.Body, want)
+			}
+		})
+		for key != "first" && l.waiting() == before && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	writes := func() { <-g.asks }
+	pass("first", strings.Repeat("f", 900))
+	writes()
+	for range 20 { // more than a frame is kept for
+		pass("large", strings.Repeat("l", 60<<10))
+	}
+	g.let <- struct{}{}
+	writes()
+	pass("ann", "ann pays!")
+	g.let <- struct{}{}
+	writes()
+	pass("bob", "bob pays!")
+	g.let <- struct{}{}
+	writes()
+	g.let <- struct{}{}
+	group.Wait()
+}
+
+// waiting is how much the next write has.
+func (l *line) waiting() int {
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	return len(l.out.next)
+}
+
 // What is said on a line is what is said over HTTP, and what only the process may say that passes a request on is
 // taken from nobody else.
 func TestLineIsHTTP(t *testing.T) {
@@ -150,6 +225,70 @@ func TestLineIsHTTP(t *testing.T) {
 	}
 	if kept("X-Api-Key") || kept("Cookie") {
 		t.Error("a key is not passed on")
+	}
+}
+
+// A request whose address is no path is answered alone, and does not end the line of the others; nor does it go by one.
+func TestBadAddressOnALine(t *testing.T) {
+	f, _ := lined(t)
+	b := binary.AppendUvarint(nil, 7)
+	b = appendField(appendField(appendField(b, "POST"), "b"), "here") // of POST a:b
+	for _, name := range []string{passedFrom, "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		b = appendField(appendField(b, name), "")
+	}
+	b = appendField(b, "")
+	var out bytes.Buffer
+	if err := f.answerFrame(&sender{to: &out}, "10.0.0.1:5", "", b); err != nil {
+		t.Fatal(err)
+	}
+	in := fields{rest: out.Bytes()[4:]}
+	if id, status := in.number(), in.number(); id != 7 || status != 400 {
+		t.Errorf("%d is answered %d", id, status)
+	}
+	if err := f.answerFrame(&sender{to: &out}, "10.0.0.1:5", "", b[:9]); err == nil {
+		t.Error("a broken frame is answered")
+	}
+	r := httptest.NewRequest("POST", "/v1/track", nil)
+	if r.URL = (&url.URL{Scheme: "a", Opaque: "b"}); onLine(r) {
+		t.Error("POST a:b goes by line")
+	}
+}
+
+// A line to one who reads and never answers ends, also when everybody who asked has given up; and who does not read
+// is sent no more than has its bound.
+func TestDeadLine(t *testing.T) {
+	one, other := net.Pipe()
+	defer other.Close()
+	l := &line{conn: one, calls: map[uint64]*call{}}
+	l.out.to, l.out.most = one, 1<<10
+	go l.listen()
+	go func() { _, _ = io.Copy(io.Discard, other) }()
+	gone, leave := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer leave()
+	if l.pass(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, "POST", "/", nil), nil, "") {
+		t.Error("there is an answer of nobody")
+	}
+	l.watch()
+	if l.over() {
+		t.Error("the line ends at once")
+	}
+	l.mu.Lock()
+	for _, c := range l.calls {
+		c.since = c.since.Add(-3 * answerWithin)
+	}
+	l.mu.Unlock()
+	l.watch()
+	for from := time.Now(); !l.over(); time.Sleep(time.Millisecond) {
+		if time.Since(from) > 30*time.Second {
+			t.Fatal("the line goes on")
+		}
+	}
+
+	l = &line{calls: map[uint64]*call{}}
+	l.out = sender{most: 1 << 10, busy: true, next: make([]byte, 2<<10)}
+	w := httptest.NewRecorder()
+	if l.pass(w, httptest.NewRequest("POST", "/", nil), nil, "") || len(l.out.next) != 2<<10 || len(l.calls) > 0 || l.over() {
+		t.Errorf("%d bytes wait, of %d calls", len(l.out.next), len(l.calls))
 	}
 }
 

@@ -207,7 +207,7 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 				t.Fatalf("something was released after %d seconds", second)
 			}
 			fmt.Fprintln(&o.seen, "released at", w.clock.Now())
-			return o.seen.String() + w.log.String() + w.log.String()
+			return o.seen.String() + w.log.String()
 		}
 	}
 	t.Fatal("nothing was released")
