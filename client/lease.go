@@ -19,7 +19,7 @@ type Plan struct {
 }
 
 // Plan asks for the plan of an experiment that declares leases. With the tag of one that is known it waits so
-// long for another: if there is none its Text is nil. A wait of 50 s is the longest, and it should be below the
+// long for another: if there is none its Text is nil. A wait of 15 s is the longest, and it must be below the
 // timeout of the client's http.Client, which is 15 s if none was given.
 func (c *Client) Plan(ctx context.Context, experiment, tag string, wait time.Duration) (Plan, error) {
 	if experiment == "" {

@@ -11,7 +11,7 @@ import (
 // A Stream is who may follow what changes of the flags of a key: a program that can send no key, such as a
 // browser's EventSource, and has a token in its place.
 type Stream struct {
-	// Unit tells the units of a key apart, by a keyed hash; it is zero where none was named.
+	// Unit tells the units of a key apart, by a keyed hash; it is zero where none was named, and so is First then.
 	Unit [8]byte
 	// First is when the first of the decisions ends that the unit has; zero if it has none.
 	First time.Time
@@ -35,6 +35,8 @@ func (e *Engine) NewStream(secret, unit string, first time.Time, version [8]byte
 	sign := newSigner(keyFor(e.cookieKey(), s.hash[:], "stream"))
 	if unit != "" {
 		s.Unit = [8]byte(sign.mac16([]byte("unit\n" + unit)))
+	} else {
+		s.First, first = time.Time{}, time.Time{} // all without a name would share it
 	}
 	period := int64(streamPeriod / time.Second)
 	b := binary.BigEndian.AppendUint64(nil, uint64(e.who(s.hash).ID))
@@ -62,10 +64,10 @@ func (e *Engine) OpenStream(token string) (s Stream, ok bool) {
 		e.latest()/1000 >= int64(binary.BigEndian.Uint64(b[8:])) {
 		return Stream{}, false
 	}
-	if ends := int64(binary.BigEndian.Uint64(b[16:])); ends != 0 {
+	s.Unit, s.Version = [8]byte(b[24:]), [8]byte(b[32:])
+	if ends := int64(binary.BigEndian.Uint64(b[16:])); ends != 0 && s.Unit != [8]byte{} {
 		s.First = time.UnixMilli(ends)
 	}
-	s.Unit, s.Version = [8]byte(b[24:]), [8]byte(b[32:])
 	return s, true
 }
 

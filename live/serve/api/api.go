@@ -24,7 +24,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
@@ -92,7 +91,7 @@ type front struct {
 	shared  sync.Once // it was said that a proxy's visitors are one address
 	streams streams
 	// streams of plans
-	following atomic.Int64
+	following planFollowers
 	// what lasts is ended when the service is
 	ending  context.Context
 	end     context.CancelFunc
@@ -214,11 +213,14 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if here, address, until := f.Engine.Where(); !here && !own[r.URL.Path] {
-		if lasts(r) {
+		if lasts(r) || waitsForPlan(r) {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(f.ending, cancel)()
-			w, r = page.Streaming(w), r.WithContext(ctx)
+			r = r.WithContext(ctx)
+		}
+		if lasts(r) {
+			w = page.Streaming(w)
 		}
 		if !f.passer.pass(w, r, address, until) {
 			f.nowhere(w, r)

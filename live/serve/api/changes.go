@@ -112,8 +112,8 @@ func (f *front) streamFor(r *http.Request, k serve.Key, all evaluations) streamJ
 	secret, _ := keyOf(r)
 	token, s := f.Engine.NewStream(secret, all.unit, all.ends, versionOf(all.by, k))
 	f.streams.mu.Lock()
-	if u := f.streams.units[s.Unit]; u != nil && !u.first.Equal(all.ends) {
-		u.first, u.warned = all.ends, false
+	if u := f.streams.units[s.Unit]; u != nil && !u.first.Equal(s.First) {
+		u.first, u.warned = s.First, false
 	}
 	f.streams.mu.Unlock()
 	at := url.URL{Scheme: "http", Host: r.Host, Path: streamPath, RawQuery: url.Values{"token": {token}}.Encode()}

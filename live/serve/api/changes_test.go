@@ -257,3 +257,19 @@ func TestStreamEnds(t *testing.T) {
 		}
 	}
 }
+
+// Who refuses consent is told of no stream, and who has no name has no end of a decision: all of these would share one.
+func TestStreamsOfNobody(t *testing.T) {
+	w := shopOpen(t)
+	if got := w.want(200, "POST", allFlags, `{"context": {"targetingKey": "ann", "consent": false}}`); strings.Contains(got, "eventStreams") {
+		t.Error(got)
+	}
+	for _, unit := range []string{"", "ann"} {
+		ends := w.clock.Now().Add(time.Minute)
+		token, made := w.engine.NewStream(w.key, unit, ends, [8]byte{1})
+		s, ok := w.engine.OpenStream(token)
+		if named := unit != ""; !ok || (s.Unit != [8]byte{}) != named || s.First.IsZero() == named || made.First.IsZero() == named {
+			t.Errorf("%q: %v %+v", unit, ok, s)
+		}
+	}
+}

@@ -477,7 +477,7 @@ func TestForwardGrown(t *testing.T) {
 	var p lease.Plan
 	tag := ""
 	for until := time.Now().Add(20 * time.Second); len(p.Arms) < 3 || p.Reason != ""; comes() {
-		out, next := want(200, "GET", plans+"?wait=25s", "", "If-None-Match", tag)
+		out, next := want(200, "GET", plans+"?wait=15s", "", "If-None-Match", tag)
 		if p, err = lease.Parse([]byte(out)); err != nil || time.Now().After(until) {
 			t.Fatal(out, err)
 		}
@@ -521,5 +521,30 @@ func TestForwardGrown(t *testing.T) {
 	}
 	if here, _, _ := b.engine.Where(); here {
 		t.Error("the other process writes")
+
+// A process that ends does not wait for requests for another plan that it has passed on.
+func TestForwardedWaitEnds(t *testing.T) {
+	t.Parallel()
+	address := pgtest.Database(t)
+	a, b := newNode(t, address), newNode(t, address)
+	key, _, err := a.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin|serve.ScopeDecide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{{"", leasedShop}, {"/shop/start", ""}} {
+		if status, out, _ := a.ask(t, key, "POST", "/v1/experiments"+c[0], c[1]); status/100 != 2 {
+			t.Fatal(out)
+		}
+	}
+	const plan = "/v1/experiments/shop/plan"
+	status, out, h := b.ask(t, key, "GET", plan, "")
+	if status != 200 {
+		t.Fatal(out)
+	}
+	began := time.Now()
+	time.AfterFunc(200*time.Millisecond, b.Config.Handler.(*front).end)
+	status, out, _ = b.ask(t, key, "GET", plan+"?wait=15s", "", "If-None-Match", h.Get("ETag"))
+	if took := time.Since(began); status != 503 || took < 200*time.Millisecond || took > 4*time.Second {
+		t.Errorf("after %v: %d %s", took, status, out)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -21,9 +22,9 @@ import (
 // their own, which has no place for an event, and bodies of events have none for them.
 
 const (
-	mostWait   = 50 * time.Second // for another plan; a response has a minute
+	mostWait   = 15 * time.Second // for another plan; who passes the request on waits 20 s for an answer to begin
 	aliveEvery = 15 * time.Second // a stream says that it is there
-	mostPlans  = 4096             // streams at a time
+	mostPlans  = 4096             // streams at a time, and half of them of one key
 )
 
 // A planned is a plan as it is sent, and its entity tag.
@@ -92,7 +93,7 @@ func waitOf(r *http.Request) (time.Duration, error) {
 	}
 	wait, err := time.ParseDuration(text)
 	if err != nil || wait < 0 || wait > mostWait {
-		return 0, refused(http.StatusBadRequest, "wait", fmt.Sprintf("wait must be a duration from 0s to %v, such as 25s",
+		return 0, refused(http.StatusBadRequest, "wait", fmt.Sprintf("wait must be a duration from 0s to %v, such as 10s",
 			mostWait))
 	}
 	return wait, nil
@@ -103,12 +104,49 @@ func streamsPlan(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/plan") && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
+// waitsForPlan says whether a request is for another plan, which may be a while.
+func waitsForPlan(r *http.Request) bool {
+	return strings.HasSuffix(r.URL.Path, "/plan") && r.URL.Query().Has("wait")
+}
+
+// planFollowers are the streams of plans that are open, by key.
+type planFollowers struct {
+	mu   sync.Mutex
+	all  int
+	keys map[int64]int
+}
+
+// join adds one, if there is room.
+func (p *planFollowers) join(key int64, most int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all >= most || p.keys[key] >= most/2 {
+		return false
+	}
+	if p.keys == nil {
+		p.keys = map[int64]int{}
+	}
+	p.all++
+	p.keys[key]++
+	return true
+}
+
+func (p *planFollowers) leave(key int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all--
+	if p.keys[key]--; p.keys[key] == 0 {
+		delete(p.keys, key)
+	}
+}
+
 // streamPlan sends the plan, and each that follows it, as server-sent events, while the key is good.
 func (f *front) streamPlan(w http.ResponseWriter, r *http.Request) error {
-	defer f.following.Add(-1)
-	if f.following.Add(1) > mostPlans {
+	k, _ := serve.By(r.Context())
+	if !f.following.join(k.ID, mostPlans) {
 		return refused(http.StatusServiceUnavailable, "", "too many clients follow plans: ask with wait")
 	}
+	defer f.following.leave(k.ID)
 	p, err := f.planOf(r)
 	if err != nil {
 		return err

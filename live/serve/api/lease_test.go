@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -158,7 +159,7 @@ func TestExposuresRefuse(t *testing.T) {
 		t.Errorf("%d decisions", n)
 	}
 	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "name: shop", "name: plain", 1))
-	for path, status := range map[string]int{"shop/plan?wait=soon": 400, "shop/plan?wait=51s": 400, "shop/plan?wait=-1s": 400,
+	for path, status := range map[string]int{"shop/plan?wait=soon": 400, "shop/plan?wait=16s": 400, "shop/plan?wait=-1s": 400,
 		"nothing/plan": 404, "plain/plan": 409} {
 		w.want(status, "GET", "/v1/experiments/"+path, "")
 	}
@@ -221,7 +222,7 @@ func TestFollowPlans(t *testing.T) {
 		t.Errorf("%d when there is no other", out.StatusCode)
 	}
 	waited := make(chan *http.Response)
-	go func() { waited <- ask("?wait=50s", "If-None-Match", first.Header.Get("ETag")) }()
+	go func() { waited <- ask("?wait=15s", "If-None-Match", first.Header.Get("ETag")) }()
 	for range 10 {
 		w.pass(time.Second)
 	}
@@ -355,5 +356,48 @@ func TestTwoWorldsOfLeases(t *testing.T) {
 		if leasedWorld(t, twin, at(9, "1")) == leasedWorld(t, twin, none) {
 			t.Errorf("a client that %s is not caught", twin)
 		}
+	}
+}
+
+// Streams of plans have a bound, and those of one key another.
+func TestPlanStreamsAreBounded(t *testing.T) {
+	w := leasing(t, leasedShop)
+	_, key, err := w.engine.NewKey(t.Context(), "other", serve.ScopeDecide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := w.engine.Keys()[0]
+	if k.ID == key.ID {
+		t.Fatal("the first key is the last")
+	}
+	p := &w.front.following
+	for i := range mostPlans / 2 {
+		if !p.join(k.ID, mostPlans) {
+			t.Fatal(i)
+		}
+	}
+	w.want(503, "GET", "/v1/experiments/shop/plan", "", "Accept", "text/event-stream")
+	for i := range mostPlans / 2 {
+		if !p.join(key.ID, mostPlans) {
+			t.Fatal(i)
+		}
+	}
+	if p.join(-1, mostPlans) {
+		t.Error("there are more than may be")
+	}
+	for range mostPlans / 2 {
+		p.leave(k.ID)
+		p.leave(key.ID)
+	}
+	if p.all != 0 || len(p.keys) != 0 {
+		t.Errorf("%d streams of %d keys are left", p.all, len(p.keys))
+	}
+}
+
+// Who passes a request for another plan on waits for longer than it does.
+func TestPlanIsWaitedFor(t *testing.T) {
+	p := newForwarder(slog.New(slog.DiscardHandler), "", nil)
+	if most := p.proxy.Transport.(*http.Transport).ResponseHeaderTimeout; mostWait+time.Second > most {
+		t.Errorf("an answer is waited for %v, a plan %v", most, mostWait)
 	}
 }

@@ -196,6 +196,7 @@ func (f *front) evaluateAll(w http.ResponseWriter, r *http.Request, ask serve.As
 				continue
 			}
 			refused = nil
+			out.unit = here.Unit
 		}
 		if !inBulk(&x) {
 			continue
@@ -239,7 +240,10 @@ func (f *front) flags(w http.ResponseWriter, r *http.Request) (any, error) {
 	k, _ := serve.By(r.Context())
 	out := struct {
 		Flags   []*flagJSON  `json:"flags"`
-		Streams []streamJSON `json:"eventStreams"`
-	}{all.flags, []streamJSON{f.streamFor(r, k, all)}}
+		Streams []streamJSON `json:"eventStreams,omitempty"`
+	}{Flags: all.flags}
+	if !ask.NoConsent { // who refuses is not followed
+		out.Streams = []streamJSON{f.streamFor(r, k, all)}
+	}
 	return nil, tagged(w, r, out)
 }

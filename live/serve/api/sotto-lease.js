@@ -142,7 +142,7 @@ export async function follow(experiment, { server = here, key = here.searchParam
 
   async function refresh(signal, wait) {
     const url = at(`experiments/${encodeURIComponent(experiment)}/plan`);
-    if (wait) url.searchParams.set('wait', '25s');
+    if (wait) url.searchParams.set('wait', '15s');
     const answer = await fetch(url, { signal, headers: tag ? { ...headers, 'If-None-Match': tag } : headers });
     if (answer.status === 304) return;
     if (!answer.ok) throw new Error(`sotto: ${experiment}: ${answer.status}`);

@@ -206,7 +206,10 @@ func TestWeightsKeys(t *testing.T) {
 		track(202, other, `[`+seen("3", plan.DecideBy(lease.GrowthBook, "3"))+`]`)
 		track(202, decide, `[]`)
 		track(400, decide, `{}`)
-		track(400, decide, `[`+seen("", 0)+`]`)
+		for i, bad := range []string{seen("", 0), strings.Replace(seen("no", 0), `"no"`, "true", 1), seen(strings.Repeat("n", 9999), 0)} {
+			unit := fmt.Sprint("with a bad one ", i) // which counts, and the bad one nowhere
+			track(202, decide, `[`+bad+`, `+seen(unit, plan.DecideBy(lease.GrowthBook, unit))+`]`)
+		}
 		track(401, admin, `[]`)
 		track(401, "", `[]`)
 		track(403, reward, `[]`)
@@ -230,7 +233,7 @@ func TestWeightsKeys(t *testing.T) {
 			t.Errorf("paused: %s", got)
 		}
 	})
-	if n != 2 || sum != 1 { // of 1, with a reward, and of 4
+	if n != 5 || sum != 1 { // of 1, with a reward, of 4, and of three with bad ones
 		t.Errorf("%d decisions are released with a sum of %v", n, sum)
 	}
 }

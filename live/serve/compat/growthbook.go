@@ -119,7 +119,7 @@ func GrowthBookExposures(body []byte) (out []serve.Exposure, err error) {
 	return out, nil
 }
 
-// exposureOf is that of an event, nil if it has none.
+// exposureOf is that of an event, nil if it has none or its unit is no text or number.
 func exposureOf(raw object) (*serve.Exposure, error) {
 	name, err := text(raw, "event_name")
 	if err != nil || name != viewed {
@@ -134,7 +134,7 @@ func exposureOf(raw object) (*serve.Exposure, error) {
 	if n := of["hashValue"]; len(n) > 0 && (n[0] == '-' || n[0] >= '0' && n[0] <= '9') {
 		out.Unit = string(n)
 	} else if out.Unit, err = text(of, "hashValue"); err != nil {
-		return nil, at("properties_json", err)
+		return nil, nil // one visitor's own, which must not be in the way of the others
 	}
 	if out.Experiment, err = text(of, "experimentId"); err != nil {
 		return nil, at("properties_json", err)
