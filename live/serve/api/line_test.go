@@ -150,7 +150,14 @@ func TestLineAfterALargeGroup(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	writes := func() { <-g.asks }
+	writes := func() {
+		select {
+		case <-g.asks:
+		case <-ctx.Done():
+			close(g.let) // the line has ended
+			t.Fatal("the next write does not come")
+		}
+	}
 	pass("first", strings.Repeat("f", 900))
 	writes()
 	for range 20 { // more than a frame is kept for
