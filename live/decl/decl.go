@@ -791,8 +791,12 @@ func (l *Experiment) IntervalCondition() string {
 	}
 	by := "its reward"
 	if l.Split() { // arms are compared by their coins
-		if by = "its arm or its reward"; l.Exposure == ExposeActivate {
+		by = "its arm or its reward"
+		if l.Exposure == ExposeActivate {
 			what = append(what, "activated")
+		}
+		if l.Leases.On() {
+			what = append(what, "exposed")
 		}
 	}
 	if l.Trust == string(privacy.TrustSecAgg) && l.Terms().Otherwise == CohortDefault {
@@ -1175,6 +1179,7 @@ func (l *Experiment) NoArms(shares ...float64) error {
 	if err == nil {
 		err = play.AddsArms(p)
 	}
+	before := l.SharesAfter(0)
 	for i := range l.Added + len(shares) {
 		if err != nil {
 			return err
@@ -1187,7 +1192,10 @@ func (l *Experiment) NoArms(shares ...float64) error {
 			} else if more := shares[i-l.Added]; more != 0 {
 				q = more
 			}
-			err = p.JoinAt(p.JointEnd(0), q)
+			if err = l.joinsLeased(before, q); err == nil {
+				err = p.JoinAt(p.JointEnd(0), q)
+			}
+			before = policy.JoinShares(before, q)
 		case play.Grower:
 			err = p.AddArm()
 		}

@@ -81,8 +81,11 @@ func (l *Experiment) forgotten() string {
 	if l.Forget == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; a %s is forgotten %s after its decision and counts as new when it comes back, which it can be %d "+
-		"times at most until the end", l.Unit.Of, daysOf(l.Forget), l.Assignments())
+	what := fmt.Sprintf("; a %s is forgotten %s after its decision and ", l.Unit.Of, daysOf(l.Forget))
+	if l.Assignments() == 1 {
+		return what + "does not come back before the end"
+	}
+	return what + "counts as new when it comes back, which it can do " + plural(l.Assignments()-1, "time") + " at most until the end"
 }
 
 func daysOf(d time.Duration) string { return strconv.FormatInt(int64(d/Day), 10) + "d" }

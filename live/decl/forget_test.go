@@ -43,7 +43,7 @@ func TestForget(t *testing.T) {
 		t.Error(last)
 	}
 	if says, err := l.Guarantee(); err != nil || !strings.Contains(says, "a person is forgotten 90d after its decision and "+
-		"counts as new when it comes back, which it can be 2 times at most until the end") {
+		"counts as new when it comes back, which it can do 1 time at most until the end") {
 		t.Error(says, err)
 	}
 	if err := read(strings.Replace(forgetting, "start: 2026-01-10T12:00:00Z\n", "", 1)); err != nil {

@@ -70,6 +70,7 @@ func (l *Experiment) checkLeases() error {
 		{"unit.assignments", l.Assignments() > 1, "the first exposure of a unit counts, and a client cannot know of others"},
 		{"unit.per_person", l.Unit.PerPerson > 0, "a client cannot know how many decisions a person has"},
 		{"sticky", l.Free, "a plan gives the same unit the same arm, and its exposure counts once"},
+		{"forget", l.Forget > 0, "a unit has one assignment, and does not come back before the end"},
 		{"exposure", l.Exposure != "" && l.Exposure != ExposeDecide, "an exposure is when it counts"},
 		{"missing", l.Missing == MissingDrop, "rewards are of events, and nobody tells of what has not happened"},
 		{"share", l.Share != 0, "a plan is for every unit"},
@@ -100,6 +101,11 @@ func (l *Experiment) leased() string {
 	if !l.Leases.On() {
 		return ""
 	}
+	arm := ""
+	if l.Split() {
+		arm = ", and for intervals not on its arm"
+	}
 	return fmt.Sprintf("; clients decide by a public plan, so that whoever knows a %s's name knows its arm, and a decision "+
-		"counts from its exposure on: whether and when an exposure comes must not depend on its outcome", l.Unit.Of)
+		"counts from its exposure on: whether and when an exposure comes must not depend on its outcome%s; keys are for "+
+		"clients that are trusted to report the arm they gave, as one that lies chooses among plans and hashes", l.Unit.Of, arm)
 }

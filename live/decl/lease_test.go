@@ -2,9 +2,13 @@ package decl
 
 import (
 	"errors"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sotto-dp/sotto/live/lease"
 )
 
 // leasedShop is liveShop whose clients decide by a plan.
@@ -59,6 +63,7 @@ func TestLeasesRefuse(t *testing.T) {
 		"unit.assignments":  {"of: person", "of: person, assignments: 2"},
 		"unit.per_person":   {"of: person", "of: person, per_person: 2"},
 		"sticky":            {"floor: 0.05", "sticky: false"},
+		"forget":            {"floor: 0.05", "forget: 90d\nend: 2026-05-01T00:00:00Z"},
 		"exposure":          {"floor: 0.05", "exposure: activate"},
 		"missing":           {"floor: 0.05", "missing: drop\nreports: every"},
 		"share":             {"floor: 0.05", "share: 0.5"},
@@ -84,5 +89,101 @@ func TestLeasesRefuse(t *testing.T) {
 		if !errors.As(err, &of) || of.Field != field && !(want == "missing" && of.Field == "reward.event") {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+// leasedSplit is an A/B test of three arms whose clients decide by plans.
+const leasedSplit = `
+name: shop
+arms: [red, blue, green]
+policy: split
+budget: {epsilon: 1}
+unit: {of: person, assignments: 1}
+reward: {range: [0, 1], default: 0, event: order}
+window: 1m
+leases: {for: 10m, delay: 1h}
+`
+
+// What is declared of an A/B test with leases is what plans play: whole buckets, which the verdict is of. An arm joins
+// if the others' buckets can keep their proportions, so that each two keep the coin that they are compared by.
+func TestLeasedShares(t *testing.T) {
+	read := func(shares string) (*Experiment, error) {
+		l, err := Parse("shop.yaml", []byte(leasedSplit+shares))
+		if err == nil {
+			err = l.Check()
+		}
+		return l, err
+	}
+	for _, c := range []struct {
+		declared string
+		want     []float64
+		joins    float64 // 0 for none
+	}{
+		{"", []float64{.3334, .3333, .3333}, 0},
+		{"shares: {red: 0.5, blue: 0.3, green: 0.2}", []float64{.5, .3, .2}, .001},
+		{"shares: {red: 0.3334, blue: 0.3333, green: 0.3333}", []float64{.3334, .3333, .3333}, 0},
+		{"shares: {red: 0.998, blue: 0.001, green: 0.001}", []float64{.998, .001, .001}, .1},
+		{"shares: {red: 0.34, blue: 0.33, green: 0.33}", []float64{.34, .33, .33}, .25},
+	} {
+		l, err := read(c.declared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Table().Joint.Shares; !slices.Equal(got, c.want) {
+			t.Errorf("%s: the verdict is of %v, must be of %v", c.declared, got, c.want)
+		}
+		if got := l.SharesAfter(0); !slices.Equal(got, c.want) || !slices.Equal(l.inBuckets(got), got) {
+			t.Errorf("%s: %v, must be %v", c.declared, got, c.want)
+		}
+		for n := range 9999 {
+			q, fits := float64(n+1)/10000, true
+			for _, share := range c.want {
+				x := share * 10000 * (1 - q)
+				fits = fits && math.Abs(x-math.Round(x)) < 1e-6
+			}
+			if err := l.joinsLeased(c.want, q); (err == nil) != fits {
+				t.Fatalf("%s: an arm joins with %v: %v", c.declared, q, err)
+			}
+		}
+		if err := l.NoArms(.12345); err == nil {
+			t.Errorf("%s: an arm joins with a share that is no bucket's", c.declared)
+		}
+		if c.joins == 0 {
+			if err := l.NoArms(.25); err == nil || !strings.Contains(err.Error(), "multiples of 0.01") {
+				t.Errorf("%s: an arm joins: %v", c.declared, err)
+			}
+		}
+	}
+	for arms := 2; arms <= 100; arms++ { // and buckets are those of plans
+		even := slices.Repeat([]float64{1 / float64(arms)}, arms)
+		for a, n := range lease.Apportion(even) {
+			if got := (&Experiment{Leases: Leases{For: 1}}).inBuckets(even)[a]; got != float64(n)/lease.Buckets {
+				t.Errorf("arm %d of %d has %v, must have %d buckets", a, arms, got, n)
+			}
+		}
+	}
+	for n := range 9999 {
+		all := []float64{float64(n+1) / inPlan, 1 - float64(n+1)/inPlan}
+		if got := lease.Apportion(all); got[0] != n+1 {
+			t.Errorf("%v have %v buckets", all, got)
+		}
+	}
+	l, err := read("shares: {red: 0.5, blue: 0.3, green: 0.2}")
+	if err := l.NoArms(.2345); err == nil || !strings.Contains(err.Error(), "must be a multiple of 0.001 with leases, such as 0.23") {
+		t.Error(err)
+	}
+	if err := l.NoArms(.25); err != nil {
+		t.Error(err)
+	}
+	if err != nil || l.IntervalCondition() != "Intervals hold only if whether a decision is exposed does not go by its arm or its reward." {
+		t.Errorf("%q, %v", l.IntervalCondition(), err)
+	}
+	if says, err := l.Guarantee(); err != nil || !strings.Contains(says, "must not depend on its outcome, and for intervals not on its arm") {
+		t.Errorf("%q, %v", says, err)
+	}
+	var of *Error
+	if _, err := read("shares: {red: 0.50005, blue: 0.29995, green: 0.2}"); !errors.As(err, &of) || of.Field != "shares.blue" ||
+		!strings.Contains(err.Error(), "must be a multiple of 0.0001 with leases, such as 0.3") {
+		t.Error(err)
 	}
 }

@@ -1,8 +1,10 @@
 package decl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -115,8 +117,13 @@ func (l *Experiment) checkShares() error {
 		if !of[name] {
 			return l.fail("shares", "name %q, which is no arm", keyed.Clip(name))
 		}
-		if q := l.Shares[name]; !(q >= policy.MinShare && q < 1) {
+		q := l.Shares[name]
+		if !(q >= policy.MinShare && q < 1) {
 			return l.fail(keyed.Join("shares", name), "is %v, must be from %v to below 1", q, policy.MinShare)
+		}
+		if to, same := nearest(q, inPlan); l.Leases.On() && !same {
+			return l.fail(keyed.Join("shares", name), "is %v, must be a multiple of %v with leases, such as %v", q,
+				1./inPlan, to)
 		}
 	}
 	var sum float64
@@ -158,7 +165,8 @@ func (l *Experiment) sharesOf() (out []float64) {
 	return out
 }
 
-// SharesAfter are the shares of an A/B test, declared or even, when so many arms had joined it.
+// SharesAfter are the shares of an A/B test, declared or even, when so many arms had joined it: those with which
+// arms are drawn (inBuckets).
 func (l *Experiment) SharesAfter(joined int) []float64 {
 	shares := l.sharesOf()
 	if shares == nil {
@@ -167,7 +175,63 @@ func (l *Experiment) SharesAfter(joined int) []float64 {
 	for _, q := range l.Joined[:joined] {
 		shares = policy.JoinShares(shares, q)
 	}
-	return shares
+	return l.inBuckets(shares)
+}
+
+// inPlan are lease.Buckets: the share of an arm in a plan is a multiple of 1/inPlan.
+const inPlan = 10000
+
+// inBuckets are declared or even shares as plans with leases have them, so that the verdict and the check of the sample
+// ratio are of the shares that are played: lease.Apportion makes the same of them. Even shares of three arms have
+// 3334, 3333 and 3333 buckets; those that are declared, and those of arms that join, are multiples.
+func (l *Experiment) inBuckets(shares []float64) []float64 {
+	if !l.Leases.On() {
+		return shares
+	}
+	out, left := make([]float64, len(shares)), float64(inPlan)
+	for a, q := range shares {
+		out[a] = math.Floor(float64(q*inPlan) + 1e-6)
+		left -= out[a]
+	}
+	for a := range out {
+		if left > 0 {
+			out[a]++
+			left--
+		}
+		out[a] /= inPlan
+	}
+	return out
+}
+
+// nearest is the multiple of 1/parts within (0, 1) that is nearest to a share, and whether that is the same. Parts
+// are 2 at least.
+func nearest(share float64, parts int) (to float64, same bool) {
+	n := min(max(math.Round(share*float64(parts)), 1), float64(parts-1))
+	to = n / float64(parts)
+	return to, math.Abs(share-to) < 1e-9
+}
+
+// joinsLeased says why no arm can join an A/B test with leases with this share, that many having joined before: the
+// others must keep their buckets' proportions exactly, since any two of them keep their share of what either has.
+func (l *Experiment) joinsLeased(before []float64, share float64) error {
+	if !l.Leases.On() {
+		return nil
+	}
+	parts := 0 // the greatest common divisor of the arms' buckets
+	for _, q := range before {
+		for n := int(math.Round(q * inPlan)); n != 0; {
+			parts, n = n, parts%n
+		}
+	}
+	if parts < 2 {
+		return errors.New("plans have 10000 buckets, and those of its arms cannot be made fewer in proportion: declare " +
+			"shares that are multiples of 0.01")
+	}
+	if to, same := nearest(share, parts); !same {
+		return fmt.Errorf("its share is %v, must be a multiple of %v with leases, such as %v: the other arms' buckets must keep "+
+			"their proportions", shortFloat(share), shortFloat(1/float64(parts)), to)
+	}
+	return nil
 }
 
 // compared is what the verdict of an A/B test needs, nil of other experiments.

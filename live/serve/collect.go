@@ -107,12 +107,10 @@ const maxParts = 64
 func (x *served) collect(jobs []*job, now int64, sweep bool) (w store.Write, ok bool, err error) {
 	w.ID = x.id
 	touched := map[[2]int][]int{}
-	for _, j := range jobs {
+	for _, j := range jobs { // in the order in which they came, so that it is the same in whichever commits they are
 		for _, v := range j.exposures {
 			x.expose(v, j.at)
 		}
-	}
-	for _, j := range jobs {
 		if err := x.settle(j, touched); err != nil {
 			return w, false, err
 		}

@@ -23,8 +23,8 @@ import (
 //
 // An exposure counts if its plan allows the arm to the unit, until the plan's end and a declared delay have passed
 // by the service's clock, and if the unit was not assigned before. It is looked at without a look at any reward or
-// event, and those are looked at without a look at it: an event that comes before the exposure of its unit finds no
-// decision. So with the same plans and the same exposures the decisions are the same, whatever comes of them.
+// event. Exposures and events are taken in the order in which they came, whichever commits they are in, so an event
+// that comes before the exposure of its unit finds no decision, whoever else reports. So with the same plans and the same exposures the decisions are the same, whatever comes of them.
 
 // Bounds of exposures.
 const MaxExposures = 1000 // of one Expose
@@ -128,6 +128,9 @@ func (x *served) expose(v Exposure, now int64) {
 	if l == nil || now >= l.Until+x.decl.Leases.Delay.Milliseconds() {
 		return
 	}
+	if !x.isLaw(l) { // of the row that the decision would be in: that follows from counts, whatever the arm
+		return
+	}
 	at := l.plan.DecideBy(v.Hash, v.Unit)
 	if at < 0 || l.plan.Arms[at].Arm != v.Arm {
 		return
@@ -168,7 +171,8 @@ func (x *served) leaseOnTick(at int64) {
 	if n := len(x.rec.Leases); n > 0 {
 		last := x.rec.Leases[n-1]
 		old, least := at-last.From, max(lasts/16, (lasts+how.Delay.Milliseconds())/plansKept)
-		if learnt := last.Shown != x.shown; x.hasArmsOf(last) && old < lasts/2 && !(learnt && old >= least) {
+		learnt := last.Shown != x.shown && old >= least
+		if x.hasArmsOf(last) && x.isLaw(&last) && old < lasts/2 && !learnt {
 			return
 		}
 		expected = float64(made-last.Made) * float64(lasts) / float64(max(old, 1))
@@ -194,6 +198,21 @@ func (x *served) leaseOnTick(at int64) {
 func (x *served) hasArmsOf(l leased) bool {
 	for a := range x.board.queues {
 		if a >= len(l.Buckets) || x.gone(a) != (l.Buckets[a] == gone) {
+			return false
+		}
+	}
+	return true
+}
+
+// isLaw says that a plan has the shares in which the next decision is drawn, where the policy has shares: they change
+// where an arm joins, and a decision by an older plan would not be tossed as the test of two arms has it.
+func (x *served) isLaw(l *leased) bool {
+	shares := x.play.Shares()
+	if shares == nil {
+		return true
+	}
+	for a, n := range lease.Apportion(shares) {
+		if has := a < len(l.Buckets) && l.Buckets[a] != gone; has && l.Buckets[a] != n || !has && n != 0 {
 			return false
 		}
 	}

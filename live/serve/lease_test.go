@@ -3,15 +3,19 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/testkit"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/lease"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -202,34 +206,131 @@ func TestTwoWorldsOfLeases(t *testing.T) {
 	}
 }
 
-// Of one commit exposures are taken before events, in whatever order they came; in another one an event that came
-// before finds no decision.
-func TestExposuresBeforeEvents(t *testing.T) {
-	c, sums := newClock(), newSums()
-	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now, Curator: silent(sums.tell)})
-	begin(t, e, leasedShop(shop))
+// Exposures and events are taken in the order in which they came, in whichever commits they are: an event that came
+// before the exposure of its unit finds no decision. Who else reports changes the commits alone: in one world zoe's
+// event is being written while ann's event and her exposure come.
+func TestExposuresInOrder(t *testing.T) {
+	for _, first := range []string{"event", "exposure"} {
+		for _, together := range []bool{false, true} {
+			var busy atomic.Bool
+			held, let := make(chan struct{}), make(chan struct{})
+			c, sums := newClock(), newSums()
+			e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now, Curator: silent(sums.tell), hook: func(at string) {
+				if at == "before a commit" && busy.CompareAndSwap(true, false) {
+					held <- struct{}{}
+					<-let
+				}
+			}})
+			begin(t, e, leasedShop(shop))
+			settle(t, e, c, time.Second, 1)
+			p := planOf(t, e)
+			event := func(unit string) func() {
+				return func() {
+					v := Event{Name: "checkout", Unit: unit, Fields: map[string]float64{"value": 1}}
+					if err := e.Track(t.Context(), []Event{v}, nil); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			all := []func(){event("ann"), func() { expose(t, e, p, "ann") }}
+			if first == "exposure" {
+				slices.Reverse(all)
+			}
+			var group sync.WaitGroup
+			if together {
+				busy.Store(true)
+				group.Go(event("zoe"))
+				<-held
+			}
+			for i, f := range all {
+				group.Go(f)
+				if !together {
+					group.Wait()
+				}
+				for waits := 0; together && waits <= i; time.Sleep(time.Millisecond) {
+					e.queue.Lock()
+					waits = len(e.queue.jobs)
+					e.queue.Unlock()
+				}
+			}
+			close(let)
+			group.Wait()
+			info, _ := e.Get(t.Context(), "shop")
+			if n := info.Arms[0].Decisions + info.Arms[1].Decisions; n != 1 {
+				t.Errorf("%s first, together %v: %d decisions", first, together, n)
+			}
+			stopped(t, e, c, "shop", "")
+			want := int64(0)
+			if first == "exposure" {
+				want = 1 << 20
+			}
+			if steps := sums.steps[0] + sums.steps[1]; steps != want {
+				t.Errorf("%s first, together %v: %d steps are released, must be %d", first, together, steps, want)
+			}
+		}
+	}
+}
+
+// Where an arm joins an A/B test, decisions that are made after its row began have its shares, whichever plan a client
+// still has: those of plans that were made before count no more. Else no decision of them would be of the new arm, and
+// the test of two arms, and that of the sample ratio, would be of other coins than were tossed. A false alarm has a
+// probability of 10⁻⁶ an arm.
+func TestLeasedArmJoins(t *testing.T) {
+	c := newClock()
+	e := open(t, Config{Store: store.NewMemory().Open, Clock: c.Now})
+	begin(t, e, leasedShop(splitShop))
 	settle(t, e, c, time.Second, 1)
-	p, x := planOf(t, e), mustFind(t, e, "shop")
-	event := func(unit string) *job {
-		return &job{on: x, at: e.now(), results: make([]Result, 1), reports: []reported{x.reportOf(Event{Name: "checkout", Unit: unit})}}
+	p, n := planOf(t, e), 0
+	come := func(k int) {
+		all := make([]Exposure, k)
+		for i := range all {
+			unit := fmt.Sprint("u", n)
+			all[i] = Exposure{"shop", unit, p.Epoch, p.Arms[p.Decide(unit)].Arm, ""}
+			n++
+		}
+		if err := e.Expose(t.Context(), all, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	together := event("ann")
-	exposed := &job{on: x, at: e.now(), exposures: []Exposure{{"shop", "ann", p.Epoch, p.Arms[p.Decide("ann")].Arm, ""}}}
-	if err := e.do(t.Context(), together, exposed); err != nil || together.results[0].Status != Accepted {
-		t.Errorf("together: %+v, %v", together.results, err)
+	made := func() (out []int) {
+		info, _ := e.Get(t.Context(), "shop")
+		for _, a := range info.Arms {
+			out = append(out, a.Decisions)
+		}
+		return out
 	}
-	alone := event("bob")
-	if err := e.do(t.Context(), alone); err != nil || alone.results[0].Status != Void {
-		t.Errorf("before: %+v, %v", alone.results, err)
+	come(100)
+	if err := e.Change(t.Context(), "shop", Change{Add: []Added{{Name: "green", Share: 0.4}}}); err != nil {
+		t.Fatal(err)
 	}
-	expose(t, e, p, "bob")
+	settle(t, e, c, time.Second, 2)
+	x := mustFind(t, e, "shop")
+	for p = planOf(t, e); len(x.play.Shares()) < 3 || x.play.Shares()[2] == 0; { // the row goes on, with old shares
+		if n > 20_000 {
+			t.Fatal("the row of the new arm never begins")
+		}
+		come(20)
+	}
+	before := made()
+	for range 20 { // in one tick, with the plan of before
+		come(50)
+	}
+	if after := made(); !slices.Equal(before, after) || before[2] != 0 {
+		t.Errorf("%v decisions, and with 1000 exposures by a plan of before %v", before, after)
+	}
+	settle(t, e, c, time.Second, 1)
+	if p = planOf(t, e); len(p.Arms) != 3 || p.Arms[2].Buckets != 4000 {
+		t.Errorf("the next plan is %+v", p)
+	}
+	come(1000)
+	if after := made(); after[0]+after[1]+after[2] != before[0]+before[1]+1000 || after[2] < 300 {
+		t.Errorf("%v decisions, were %v", after, before)
+	}
 	info, _ := e.Get(t.Context(), "shop")
-	if n := info.Arms[0].Decisions + info.Arms[1].Decisions; n != 2 {
-		t.Errorf("%d decisions", n)
-	}
-	stopped(t, e, c, "shop", "")
-	if steps := sums.steps[0] + sums.steps[1]; steps != 1<<20 {
-		t.Errorf("%d steps are released, must be of one event", steps)
+	for _, of := range info.drawn() {
+		if out := interval.Evidence(of); out > math.Log(1e6) {
+			t.Errorf("evidence against the shares: %v, of %+v", out, of)
+		}
 	}
 }
 

@@ -259,7 +259,7 @@ type job struct {
 	at      int64 // when it came
 	reports []reported
 	results []Result
-	// instead of reports; of a commit they are taken before all of its reports
+	// instead of reports; jobs are taken in the order in which they came
 	exposures []Exposure
 	// instead of reports; what it writes is in the commit. x is on as it is now, nil if on is.
 	act   func(x *served, c *store.Commit, now int64) error
