@@ -58,15 +58,16 @@ type Decision struct {
 	Arm        string
 	Value      json.RawMessage // of the arm, as it was declared; its name if it has none
 	Propensity float64         // the probability of the arm under the plan; 0 of a unit that comes back
-	// Reason is split where the unit was decided now, sticky where it was before, and static or disabled where
-	// nobody is assigned.
+	// Reason is split where the unit was decided now, sticky where it was before, static or disabled where nobody is
+	// assigned, and default where the unit has not agreed to take part.
 	Reason string
 }
 
 // The reasons of decisions.
 const (
-	Split  = "split"
-	Sticky = "sticky"
+	Split   = "split"
+	Sticky  = "sticky"
+	Default = "default"
 )
 
 // A Follower follows the plan of one experiment. Its methods may be called by many goroutines.
@@ -151,6 +152,18 @@ func (f *Follower) Decide(unit string) (Decision, error) {
 	}
 	f.cfg.Store.Put(f.cfg.Experiment, unit, s.Arm)
 	return given(s, Split), nil
+}
+
+// Without gives the arm of a unit that has not agreed to take part: the fallback. Nothing is kept of it, and nothing is
+// reported.
+func (f *Follower) Without() (Decision, error) {
+	p := f.now.Load()
+	if !time.Now().Before(p.until) {
+		return Decision{}, ErrNoPlan
+	}
+	d := given(p.Without(), Default)
+	d.Propensity = 1
+	return d, nil
 }
 
 func given(s lease.Share, why string) Decision {

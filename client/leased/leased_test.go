@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/client/leased"
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/lease"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/servetest"
 )
@@ -172,5 +173,27 @@ func TestFollowerRefuses(t *testing.T) {
 			t.Fatalf("the plan is used on, or %v", err)
 		}
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Who has not agreed to take part is given the fallback: nothing is reported, and the unit can still be assigned.
+func TestWithout(t *testing.T) {
+	s, _, f := follow(t, leased.Config{})
+	d, err := f.Without()
+	if err != nil || d.Arm != "red" || string(d.Value) != `"#c00"` || d.Propensity != 1 || d.Reason != leased.Default {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if err := f.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := decisions(t, s); n != 0 {
+		t.Errorf("%d decisions", n)
+	}
+	p := lease.Plan{Fallback: "blue", Arms: []lease.Share{{Arm: "red"}, {Arm: "blue"}}}
+	if got := p.Without(); got.Arm != "blue" {
+		t.Errorf("of two arms it is %+v", got)
+	}
+	if p.Fallback = "gone"; p.Without().Arm != "red" {
+		t.Errorf("where the fallback is gone it is %+v", p.Without())
 	}
 }

@@ -33,8 +33,16 @@ type Plan struct {
 	Until time.Time `json:"until"`
 	// Reason is empty where decisions count. Else it says why nobody is assigned, as a decision's reason does: all
 	// are given the one arm, and exposures count nowhere.
-	Reason string  `json:"reason,omitempty"`
-	Arms   []Share `json:"arms"`
+	Reason string `json:"reason,omitempty"`
+	// Fallback is the arm of who has not agreed to take part: such a unit is not assigned, and nothing is reported.
+	Fallback string  `json:"fallback,omitempty"`
+	Arms     []Share `json:"arms"`
+}
+
+// Without is the arm of who has not agreed to take part: the Fallback, or the first if that is none of the Arms.
+func (p *Plan) Without() Share {
+	i := slices.IndexFunc(p.Arms, func(s Share) bool { return s.Arm == p.Fallback })
+	return p.Arms[max(0, i)]
 }
 
 // A Share is an arm and how many of the Buckets it has.

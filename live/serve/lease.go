@@ -255,7 +255,7 @@ func (x *served) buckets(expected float64) []int {
 func (x *served) planned(l leased) leased {
 	mac := hmac.New(sha256.New, x.saltKey)
 	mac.Write(binary.BigEndian.AppendUint64(nil, l.Epoch))
-	l.plan = lease.Plan{Experiment: x.decl.Name, Epoch: l.Epoch, From: time.UnixMilli(l.From - l.Ahead).UTC(),
+	l.plan = lease.Plan{Experiment: x.decl.Name, Epoch: l.Epoch, Fallback: x.decl.Fallback, From: time.UnixMilli(l.From - l.Ahead).UTC(),
 		Until: time.UnixMilli(l.Until - l.Ahead).UTC()}
 	copy(l.plan.Salt[:], mac.Sum(nil))
 	for a, n := range l.Buckets {

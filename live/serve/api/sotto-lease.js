@@ -98,7 +98,7 @@ export function readPlan({ salt, arms, ...plan }) {
   } };
 }
 
-/** A store for follow that keeps arms in the page's cookies. */
+/** A store: the page's cookies. */
 export const cookies = {
   getItem: (key) => document.cookie.split('; ').map((c) => c.split('='))
     .find(([k]) => k === encodeURIComponent(key))?.slice(1).map(decodeURIComponent)[0] ?? null,
@@ -111,7 +111,7 @@ export const cookies = {
 function local() {
   try {
     return page ? localStorage : null;
-  } catch { return null; } // the visitor does not allow it
+  } catch { return null; } // it is forbidden
 }
 
 const unitOf = (token = '') => new TextDecoder().decode(
@@ -221,17 +221,17 @@ export async function follow(experiment, { server = here, key = here.searchParam
     /**
      * The arm of a unit: {arm, value, epoch, propensity, reason}. The reason is split, sticky if the store
      * had it, or that of the service while nobody is assigned: static, or disabled. unitToken is a unit that the product's
-     * server has signed. If it throws, show the usual arm. Its exposure has left when it returns, the
-     * first time alone: whether it is sent must not depend on what comes of it.
+     * server has signed. With consent: false it is the fallback (default): nothing is kept or sent. If it throws,
+     * show the usual arm. Its exposure has left when it returns, once: it must not depend on what comes of it.
      */
-    decide({ unit, unitToken }) {
+    decide({ unit, unitToken, consent = true }) {
+      if (ended.signal.aborted || Date.now() >= ends) throw new Error(`sotto: ${experiment}: the plan has ended`);
+      if (plan.reason || !consent) {
+        const { arm, value } = plan.arms.find((a) => a.arm === plan.fallback) ?? plan.arms[0];
+        return { arm, value, propensity: 1, experiment, reason: consent ? plan.reason : 'default' };
+      }
       const of = unit ?? unitOf(unitToken);
       if (!of || /[\uD800-\uDFFF\uFFFD]/u.test(of)) throw new TypeError('sotto: unit must be Unicode text');
-      if (ended.signal.aborted || Date.now() >= ends) throw new Error(`sotto: ${experiment}: the plan has ended`);
-      if (plan.reason) {
-        const [{ arm, value }] = plan.arms;
-        return { arm, value, propensity: 1, experiment, reason: plan.reason };
-      }
       const known = kept(of)?.[slot];
       const cut = known?.lastIndexOf(':');
       const old = known && plan.arms.find((a) => a.arm === known.slice(0, cut));

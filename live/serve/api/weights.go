@@ -30,8 +30,7 @@ func (f *front) planned(r *http.Request, each func(x *decl.Experiment, p lease.P
 		if err != nil {
 			return err
 		}
-		without := max(0, slices.IndexFunc(p.Arms, func(a lease.Share) bool { return a.Arm == d.Fallback }))
-		each(&d, p, p.Arms[without])
+		each(&d, p, p.Without())
 	}
 	return nil
 }

@@ -325,6 +325,49 @@ console.log(n, wrong, process.cpuUsage(before).user / 1000);
 	t.Logf("%.0f ns of CPU a decision", nanoseconds)
 }
 
+// Who has not agreed to take part is given the fallback, whoever it is: nothing is kept, nothing is sent, and the unit
+// can still be assigned.
+func TestLeaseScriptConsent(t *testing.T) {
+	p := lease.Plan{Experiment: "shop", Epoch: 1, From: time.UnixMilli(1000).UTC(), Until: time.UnixMilli(61_000).UTC(), Fallback: "b",
+		Arms: []lease.Share{{Arm: "a", Buckets: 9999}, {Arm: "b", Value: json.RawMessage(`7`), Buckets: 1}}}
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{"sotto-lease.mjs": leaseScript, "plan.json": text, "main.mjs": []byte(`
+import { readFileSync } from 'node:fs';
+import { follow } from './sotto-lease.mjs';
+const sent = [], kept = [];
+globalThis.fetch = async (url, { method, body }) => {
+  if (method === 'POST') sent.push(...JSON.parse(body).exposures.map((v) => v.targetingKey + v.arm));
+  if (method !== 'POST' && url.searchParams.has('wait')) await new Promise((next) => setTimeout(next, 1e4).unref());
+  return new Response(method ? '{}' : readFileSync('plan.json'), { headers: { Date: new Date(1000).toUTCString() } });
+};
+const store = { getItem: () => null, setItem: (key) => kept.push(key) };
+const lease = await follow('shop', { server: 'http://127.0.0.1', key: 'k', store });
+const off = [lease.decide({ unit: 'ann', consent: false }), lease.decide({ consent: false })];
+const none = kept.length;
+const on = lease.decide({ unit: 'ann', consent: true });
+await lease.close();
+console.log(JSON.stringify([off, none, on.reason, sent, kept.length]));
+process.exit(0);
+`)} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command(testkit.Program(t, "node"), "main.mjs")
+	c.Dir = dir
+	out, err := c.CombinedOutput()
+	arm := p.Arms[p.Decide("ann")].Arm
+	want := `{"arm":"b","value":7,"propensity":1,"experiment":"shop","reason":"default"}`
+	want = fmt.Sprintf(`[[%s,%[1]s],0,"split",["ann%s"],1]`, want, arm) + "\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%s, %v, must be %s", out, err, want)
+	}
+}
+
 // In Chromium a page decides by a signed unit, and its exposure arrives though the page is left at once; who
 // comes back has the same arm.
 func TestLeaseScriptInChromium(t *testing.T) {
