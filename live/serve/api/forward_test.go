@@ -521,6 +521,8 @@ func TestForwardGrown(t *testing.T) {
 	}
 	if here, _, _ := b.engine.Where(); here {
 		t.Error("the other process writes")
+	}
+}
 
 // A process that ends does not wait for requests for another plan that it has passed on.
 func TestForwardedWaitEnds(t *testing.T) {
