@@ -1,5 +1,6 @@
 // The page of a shop, with OpenFeature's own SDK and provider: many visitors, one after the other in
-// each of a few lanes, are given an arm and report a reward.
+// each of a few lanes, are given an arm and report a reward. All lanes are one browser, which has six connections
+// to a host over HTTP/1.1, so that none follows changes for good.
 import { OFREPWebProvider } from '@openfeature/ofrep-web-provider';
 import { OpenFeature } from '@openfeature/web-sdk';
 
@@ -11,7 +12,7 @@ globalThis.open_ = async (baseUrl, key, flag, first) => {
     const domain = `lane ${i}`;
     await OpenFeature.setContext(domain, { targetingKey: first[i] });
     await OpenFeature.setProviderAndWait(domain, new OFREPWebProvider({ baseUrl, cacheMode: 'disabled',
-      pollInterval: 0, headers: [['X-API-Key', key]] }));
+      pollInterval: 0, changeDetection: 'none', headers: [['X-API-Key', key]] }));
     lanes.push({ domain, client: OpenFeature.getClient(domain), report: `${baseUrl}/v1/experiments/${flag}/rewards?key=${key}` });
   }
 };
