@@ -89,7 +89,8 @@ func (c *Client) Expose(ctx context.Context, exposures ...Exposure) error {
 	return c.request(ctx, http.MethodPost, in, &struct{}{}, "v1", "exposures")
 }
 
-// Check says what is wrong with the form of an exposure: the service would refuse all that is sent with it. No error has a value of it.
+// Check says what is wrong with the form of an exposure: the service would refuse all that is sent with it. No error has
+// a value of it.
 func (v Exposure) Check() error {
 	switch {
 	case v.Unit == "" || len(v.Unit) > maxEvent:

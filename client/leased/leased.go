@@ -125,10 +125,6 @@ func Follow(ctx context.Context, c *client.Client, cfg Config) (*Follower, error
 // Decide gives a unit its arm. The exposure of a unit that has none yet is on its way when it returns. An error
 // says that nothing was decided: the caller shows its usual arm, and reports nothing.
 func (f *Follower) Decide(unit string) (Decision, error) {
-	v := client.Exposure{Experiment: f.cfg.Experiment, Unit: unit, Arm: "a", Epoch: 1}
-	if err := v.Check(); err != nil {
-		return Decision{}, err
-	}
 	p := f.now.Load()
 	if !time.Now().Before(p.until) {
 		return Decision{}, ErrNoPlan
@@ -146,8 +142,7 @@ func (f *Follower) Decide(unit string) (Decision, error) {
 		}
 	}
 	s := p.Arms[p.Plan.Decide(unit)]
-	v.Epoch, v.Arm = p.Epoch, s.Arm
-	if err := f.expose(v); err != nil {
+	if err := f.expose(client.Exposure{Experiment: f.cfg.Experiment, Unit: unit, Epoch: p.Epoch, Arm: s.Arm}); err != nil {
 		return Decision{}, err
 	}
 	f.cfg.Store.Put(f.cfg.Experiment, unit, s.Arm)
@@ -170,8 +165,11 @@ func given(s lease.Share, why string) Decision {
 	return Decision{Arm: s.Arm, Value: s.Value, Propensity: s.Propensity(), Reason: why}
 }
 
-// expose hands an exposure over.
+// expose hands an exposure over, if its form is right.
 func (f *Follower) expose(v client.Exposure) error {
+	if err := v.Check(); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {

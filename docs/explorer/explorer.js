@@ -411,7 +411,7 @@
   const tour = [
     ["arms=0.5,0.6&policies=successive-elimination,kl-ucb&epsilon=0.5&horizon=100000", "Two versions of a page, one liked by 50 % and one by 60 % of visitors. Always guessing would lose 5 in 100 visitors for ever. A policy that learns (KL-UCB) stops losing: its line bends.", "Next: hide each visitor"],
     ["arms=0.5,0.6&policies=dp-imed,kl-ucb&epsilon=0.1&horizon=100000", "Now no single visitor's reaction may show (ε = 0.1). The private policy learns from noisy sums, so it takes longer: the gap between the lines is the price of privacy.", "Next: turn the knob"],
-    ["arms=0.5,0.6&policies=dp-imed,kl-ucb&epsilon=1&horizon=100000", "At ε = 1 the gap is gone: the bar below the knob says what is given up for that.", "Next: which policy"],
+    ["arms=0.5,0.6&policies=dp-imed,kl-ucb&epsilon=1&horizon=100000", "At ε = 1 the gap to KL-UCB is gone: the bar below the knob says what is given up for that.", "Next: which policy"],
     ["arms=0.5,0.6&policies=dp-imed,dp-ts,adap-klucb,dp-se&epsilon=1&horizon=1000000", "Private policies differ by more than privacy costs. Grey ones are older; the table below has the price of each. Now change arms, rounds and knob as you like.", ""],
   ];
   let station = 0;

@@ -116,7 +116,7 @@ func (f Figure) styles() []style {
 		if !s.Plain {
 			continue
 		}
-		if with, ok := taken[s.Family]; ok {
+		if with, ok := taken[s.Family]; ok && !s.Aside {
 			out[i].hue = out[with].hue
 		}
 		out[i].dash = [...][]float64{{2, 2.5}, {2, 5}, {2, 2.5, 2, 6}}[plain%3]

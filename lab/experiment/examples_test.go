@@ -97,7 +97,7 @@ func TestQuickstart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "mu2 / dp-imed / epsilon=1\nmu2 / kl-ucb / none\nmu2 / dp-ts / epsilon=1\n" +
+	want := "mu2 / dp-imed / epsilon=1\nmu2 / imed / none\nmu2 / kl-ucb / none\nmu2 / dp-ts / epsilon=1\n" +
 		"mu2 / adap-klucb / epsilon=1\nmu2 / dp-se / epsilon=1\nmu2 / dp-ucb / epsilon=1\n"
 	got := ""
 	for _, c := range p.Cells {

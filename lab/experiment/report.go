@@ -150,27 +150,25 @@ func (r *Results) family(c *CellResult) string {
 
 // setAside greys what a catalog has a newer policy for, where the figure has one that is recommended.
 func (r *Results) setAside(f *report.Figure) {
-	newer := func(s report.Series) string {
-		for i := range r.Cells {
-			if c := &r.Cells[i]; c.Policy == s.Policy && c.Private {
-				e, err := r.Catalog.Find(r.Manifest.Kind, c.Catalog)
-				if err != nil || e.Newer == "" {
-					return "none"
-				}
-				return e.Newer
-			}
+	older := map[string]bool{} // of the private policies, by their labels
+	for i := range r.Cells {
+		if c := &r.Cells[i]; c.Private {
+			e, err := r.Catalog.Find(r.Manifest.Kind, c.Catalog)
+			older[c.Policy] = err == nil && e.Newer != ""
 		}
-		return ""
 	}
-	grey := ""
-	best := slices.ContainsFunc(f.Series, func(s report.Series) bool { return !s.Plain && newer(s) == "none" })
+	if !slices.ContainsFunc(f.Series, func(s report.Series) bool {
+		old, private := older[s.Policy]
+		return private && !old && !s.Plain
+	}) {
+		return
+	}
+	const grey = " Grey: older policies, to compare with."
 	for i := range f.Series {
-		if n := newer(f.Series[i]); best && n != "" && n != "none" {
-			f.Series[i].Aside = true
-			grey = " Grey: older policies, to compare with."
+		if f.Series[i].Aside = older[f.Series[i].Policy]; f.Series[i].Aside && !strings.HasSuffix(f.Note, grey) {
+			f.Note += grey
 		}
 	}
-	f.Note += grey
 }
 
 // familyOf is the family of the cells with a policy's label.

@@ -154,9 +154,13 @@ func (l *Experiment) checkShares() error {
 	return nil
 }
 
-// sharesOf are the declared shares in the order of the first arms, nil if there are none.
+// sharesOf are the declared shares in the order of the first arms, nil if there are none and the policy's even ones are
+// meant. An A/B test with leases always has some, in buckets: so its arms are drawn with the shares of its plans.
 func (l *Experiment) sharesOf() (out []float64) {
-	if l.Shares == nil {
+	switch {
+	case l.Shares == nil && l.Split() && l.Leases.On():
+		return l.SharesAfter(0)
+	case l.Shares == nil:
 		return nil
 	}
 	for _, a := range l.Arms[:l.FirstArms()] {
@@ -168,9 +172,9 @@ func (l *Experiment) sharesOf() (out []float64) {
 // SharesAfter are the shares of an A/B test, declared or even, when so many arms had joined it: those with which
 // arms are drawn (inBuckets).
 func (l *Experiment) SharesAfter(joined int) []float64 {
-	shares := l.sharesOf()
-	if shares == nil {
-		shares = slices.Repeat([]float64{1 / float64(l.FirstArms())}, l.FirstArms())
+	shares := slices.Repeat([]float64{1 / float64(l.FirstArms())}, l.FirstArms())
+	if l.Shares != nil {
+		shares = l.sharesOf()
 	}
 	for _, q := range l.Joined[:joined] {
 		shares = policy.JoinShares(shares, q)

@@ -56,20 +56,5 @@ var leases = shop{
 	reward: func(_, name, reward string) (string, string) {
 		return "/v1/track", fmt.Sprintf(`{"events":[{"name":"checkout","targetingKey":%q,"value":%s}]}`, name, reward)
 	},
-	released: func(g *target, arm string) (sum float64) {
-		var x struct {
-			Arms []struct {
-				Name     string
-				Released float64
-				Mean     *float64
-			}
-		}
-		g.read(g.ask(http.MethodGet, page, ""), &x)
-		for _, a := range x.Arms { // of a broken copy there may be no release
-			if a.Name == arm && a.Mean != nil {
-				sum = *a.Mean * a.Released
-			}
-		}
-		return sum
-	},
+	released: func(g *target, arm string) float64 { return g.sumOf(arm, true) }, // of a broken copy there may be none
 }

@@ -180,7 +180,7 @@ func (x *served) assign(t tag, before assignment, ask Ask, now int64) (Decision,
 		}
 	}
 	arm, propensity := x.floored(greedy, len(x.board.queues), on, x.gone)
-	if shares := inBuckets(&x.decl, x.play.Shares()); shares != nil {
+	if shares := x.play.Shares(); shares != nil {
 		arm, propensity = x.armBy(shares, ask.Unit)
 	}
 	u := assignment{propensity: propensity, epoch: x.at, used: before.used, arm: uint16(arm)}
@@ -212,7 +212,7 @@ func (x *served) rankArms(ask RankAsk, now int64) (Ranking, given, error) {
 	rest := rounded((1 - d.Propensity) / float64(max(1, len(ask.Actions)-1)))
 	var shares []float64
 	if d.Reason == Split && x.play != nil {
-		shares = inBuckets(&x.decl, x.play.Shares())
+		shares = x.play.Shares()
 	}
 	for _, a := range ask.Actions {
 		p := rest

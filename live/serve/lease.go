@@ -303,16 +303,3 @@ func (x *served) planFor(now int64) lease.Plan {
 		Until: time.UnixMilli(from + 2*lasts).UTC(),
 		Arms:  []lease.Share{{Arm: x.decl.Arms[arm].Name, Value: x.values[arm], Buckets: lease.Buckets}}}
 }
-
-// inBuckets are the shares with which arms are drawn, those of a policy that has shares: with leases as plans have
-// them, so that every decision has the same law.
-func inBuckets(x *Experiment, shares []float64) []float64 {
-	if shares == nil || !x.Leases.On() {
-		return shares
-	}
-	out := make([]float64, len(shares))
-	for a, n := range lease.Apportion(shares) {
-		out[a] = float64(n) / lease.Buckets
-	}
-	return out
-}

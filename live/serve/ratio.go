@@ -213,17 +213,13 @@ func (i *Info) drawn() (out [][]interval.Tosses) {
 		return nil
 	}
 	p, err := x.NewPolicy(decl.ZeroCoins{}) // as it was checked
-	joint, ok := p.(play.Joint)
-	if err != nil || !ok {
+	if _, joint := p.(play.Joint); err != nil || !joint {
 		return nil
 	}
 	out = make([][]interval.Tosses, len(i.Arms))
 	before := make([]ArmInfo, len(i.Arms))
 	for arms := x.FirstArms(); arms <= len(i.Arms); arms++ {
-		until, shares := i.Arms, joint.Shares(0)
-		if n := arms - x.FirstArms(); n > 0 {
-			shares = x.SharesAfter(n)
-		}
+		until, shares := i.Arms, x.SharesAfter(arms-x.FirstArms())
 		if arms < len(i.Arms) {
 			j := i.Arms[arms].Joined
 			if j == nil {
@@ -231,7 +227,6 @@ func (i *Info) drawn() (out [][]interval.Tosses) {
 			}
 			until = append(slices.Clone(j.Arms), make([]ArmInfo, len(i.Arms)-len(j.Arms))...)
 		}
-		shares = inBuckets(x, shares)
 		all := 0
 		for a := range arms {
 			all += until[a].Decisions - before[a].Decisions

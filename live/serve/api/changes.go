@@ -24,11 +24,10 @@ import (
 // streamPath is where changes are told. The token is in the query, which nothing here logs.
 const streamPath = "/ofrep/v1/stream"
 
-// Bounds of streams that are open: of all keys, of one key, which may be that of all visitors of a site, and
-// of one unit of a key.
+// Bounds of streams that are open: of all keys, half of them of one key, which may be that of all visitors of a
+// site, and of one unit of a key.
 const (
 	mostStreams        = 10_000
-	mostStreamsOfKey   = mostStreams / 2
 	mostStreamsOfUnit  = 10
 	inactivityDelaySec = 120 // after which a page that nobody sees closes its stream
 )
@@ -42,12 +41,35 @@ type streamJSON struct {
 
 // streams are those that are open.
 type streams struct {
-	mu    sync.Mutex
-	all   int
-	keys  map[int64]int // how many there are of each
+	mu sync.Mutex
+	seats
 	units map[[8]byte]*followed
 	runs  bool
 	last  map[string]change // by the one experiment of a key, empty for all
+}
+
+// Seats are how many streams are open, in all and of each key. Who counts has a lock.
+type seats struct {
+	all  int
+	keys map[int64]int
+}
+
+// free says whether a key may have one more, of so many in all and half of them of one key.
+func (s *seats) free(key int64, most int) bool { return s.all < most && s.keys[key] < most/2 }
+
+func (s *seats) take(key int64) {
+	if s.keys == nil {
+		s.keys = map[int64]int{}
+	}
+	s.all++
+	s.keys[key]++
+}
+
+func (s *seats) leave(key int64) {
+	s.all--
+	if s.keys[key]--; s.keys[key] == 0 {
+		delete(s.keys, key)
+	}
 }
 
 // A change is a version of flags, and the tick since which it is.
@@ -160,11 +182,11 @@ func (f *front) stream(w http.ResponseWriter, r *http.Request) {
 func (s *streams) join(in *follower) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.keys == nil {
-		s.keys, s.units, s.last = map[int64]int{}, map[[8]byte]*followed{}, map[string]change{}
+	if s.units == nil {
+		s.units, s.last = map[[8]byte]*followed{}, map[string]change{}
 	}
 	u := s.units[in.stream.Unit]
-	if s.all >= mostStreams || s.keys[in.key.ID] >= mostStreamsOfKey ||
+	if !s.free(in.key.ID, mostStreams) ||
 		u != nil && in.stream.Unit != [8]byte{} && len(u.followers) >= mostStreamsOfUnit {
 		return false
 	}
@@ -172,8 +194,7 @@ func (s *streams) join(in *follower) bool {
 		u = &followed{first: in.stream.First, followers: map[*follower]bool{}}
 		s.units[in.stream.Unit] = u
 	}
-	s.all++
-	s.keys[in.key.ID]++
+	s.take(in.key.ID)
 	u.followers[in] = true
 	return true
 }
@@ -181,10 +202,7 @@ func (s *streams) join(in *follower) bool {
 func (s *streams) leave(in *follower) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all--
-	if s.keys[in.key.ID]--; s.keys[in.key.ID] == 0 {
-		delete(s.keys, in.key.ID)
-	}
+	s.seats.leave(in.key.ID)
 	if u := s.units[in.stream.Unit]; u != nil {
 		if delete(u.followers, in); len(u.followers) == 0 {
 			delete(s.units, in.stream.Unit)

@@ -175,7 +175,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		w.follows("ann")
 	}
 	refuses("too many of a unit", path, 503)
-	for i := w.front.streams.all; i < mostStreamsOfKey; i++ {
+	for i := w.front.streams.all; i < mostStreams/2; i++ {
 		if !w.front.streams.join(&follower{stream: serve.Stream{Unit: [8]byte{1, byte(i), byte(i >> 8)}}, key: serve.Key{ID: 1}}) {
 			t.Fatal(i)
 		}

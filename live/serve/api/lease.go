@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,8 +40,7 @@ func (f *front) planOf(r *http.Request) (out planned, err error) {
 	if out.text, err = json.Marshal(p); err != nil {
 		return out, err
 	}
-	sum := sha256.Sum256(out.text)
-	out.tag, out.changed = `"`+hex.EncodeToString(sum[:8])+`"`, changed
+	out.tag, out.changed = tagOf(out.text), changed
 	return out, nil
 }
 
@@ -58,7 +55,6 @@ func (f *front) plan(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	has := r.Header.Get("If-None-Match")
 	for {
 		p, err := f.planOf(r)
 		if err != nil {
@@ -66,7 +62,7 @@ func (f *front) plan(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 		h := w.Header()
 		switch h.Set("ETag", p.tag); {
-		case has == "" || !strings.Contains(has, p.tag):
+		case !has(r, p.tag):
 			h.Set("Content-Type", "application/json")
 			_, _ = w.Write(append(p.text, '\n')) // who has gone is told nothing
 			return nil, nil
@@ -111,39 +107,31 @@ func waitsForPlan(r *http.Request) bool {
 
 // planFollowers are the streams of plans that are open, by key.
 type planFollowers struct {
-	mu   sync.Mutex
-	all  int
-	keys map[int64]int
+	sync.Mutex
+	seats
 }
 
 // join adds one, if there is room.
-func (p *planFollowers) join(key int64, most int) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all >= most || p.keys[key] >= most/2 {
+func (p *planFollowers) join(key int64) bool {
+	p.Lock()
+	defer p.Unlock()
+	if !p.free(key, mostPlans) {
 		return false
 	}
-	if p.keys == nil {
-		p.keys = map[int64]int{}
-	}
-	p.all++
-	p.keys[key]++
+	p.take(key)
 	return true
 }
 
 func (p *planFollowers) leave(key int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all--
-	if p.keys[key]--; p.keys[key] == 0 {
-		delete(p.keys, key)
-	}
+	p.Lock()
+	defer p.Unlock()
+	p.seats.leave(key)
 }
 
 // streamPlan sends the plan, and each that follows it, as server-sent events, while the key is good.
 func (f *front) streamPlan(w http.ResponseWriter, r *http.Request) error {
 	k, _ := serve.By(r.Context())
-	if !f.following.join(k.ID, mostPlans) {
+	if !f.following.join(k.ID) {
 		return refused(http.StatusServiceUnavailable, "", "too many clients follow plans: ask with wait")
 	}
 	defer f.following.leave(k.ID)

@@ -372,17 +372,17 @@ func TestPlanStreamsAreBounded(t *testing.T) {
 	}
 	p := &w.front.following
 	for i := range mostPlans / 2 {
-		if !p.join(k.ID, mostPlans) {
+		if !p.join(k.ID) {
 			t.Fatal(i)
 		}
 	}
 	w.want(503, "GET", "/v1/experiments/shop/plan", "", "Accept", "text/event-stream")
 	for i := range mostPlans / 2 {
-		if !p.join(key.ID, mostPlans) {
+		if !p.join(key.ID) {
 			t.Fatal(i)
 		}
 	}
-	if p.join(-1, mostPlans) {
+	if p.join(-1) {
 		t.Error("there are more than may be")
 	}
 	for range mostPlans / 2 {

@@ -101,16 +101,29 @@ func tagged(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(b)
-	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	tag := tagOf(b)
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "private, no-cache")
-	for _, known := range strings.Split(r.Header.Get("If-None-Match"), ",") {
-		if known = strings.TrimSpace(known); known == tag || known == "W/"+tag || known == "*" {
-			w.WriteHeader(http.StatusNotModified)
-			return nil
-		}
+	if has(r, tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
 	}
 	write(w, http.StatusOK, "application/json", json.RawMessage(b))
 	return nil
+}
+
+// tagOf is the entity tag of what is answered.
+func tagOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return `"` + hex.EncodeToString(sum[:16]) + `"`
+}
+
+// has says whether who asks has what is tagged so.
+func has(r *http.Request, tag string) bool {
+	for known := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
+		if known = strings.TrimSpace(known); known == tag || known == "W/"+tag || known == "*" {
+			return true
+		}
+	}
+	return false
 }
