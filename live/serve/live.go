@@ -195,7 +195,7 @@ type served struct {
 	decl     Experiment
 	values   []json.RawMessage // by arm, what decisions give as its value
 	tokenKey []byte
-	readers  sync.Pool // of signers, to read tokens without the lock
+	readers  sync.Pool // of signers' macs, to read tokens without the lock
 	hookKey  []byte    // signs what its webhook is told
 	saltKey  []byte    // makes the salts of plans
 	gatherer gatherer  // nil where rewards come in the open

@@ -475,7 +475,7 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 	j := &job{on: x, at: e.now(), results: make([]Result, len(reports)),
 		reports: make([]reported, 0, len(reports))}
 	sign := x.reader()
-	defer x.readers.Put(sign)
+	defer x.readers.Put(sign.mac)
 	for i, r := range reports {
 		switch t, ok := sign.read(r.Token); {
 		case !ok:

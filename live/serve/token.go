@@ -72,11 +72,11 @@ func keyFor(secret, experiment []byte, use string) []byte {
 
 func newSigner(key []byte) signer { return signer{hmac.New(sha256.New, key)} }
 
-// reader is a signer for who reads tokens, and puts it back into x.readers: to make one takes longer than to
+// reader is a signer for who reads tokens, and puts its mac back into x.readers: to make one takes longer than to
 // read a token.
 func (x *served) reader() signer {
-	if s, ok := x.readers.Get().(signer); ok {
-		return s
+	if mac, ok := x.readers.Get().(hash.Hash); ok {
+		return signer{mac}
 	}
 	return newSigner(x.tokenKey)
 }
