@@ -2,6 +2,7 @@ package sotto_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"go/ast"
 	"go/build"
 	"go/parser"
@@ -144,28 +145,69 @@ func TestExamplesPage(t *testing.T) {
 	}
 }
 
-// What docs/sources.md lists is in docs/sotto.bib, and the other way round.
+// A made block is one of a page that a test writes: its name, its text, and the command that writes it.
+func made(t *testing.T, path, name, command, want string) {
+	t.Helper()
+	page := read(t, path)
+	begin, end := fmt.Sprintf("<!-- %s: %s -->\n", name, command), fmt.Sprintf("<!-- end of %s -->", name)
+	head, rest, ok := strings.Cut(page, begin)
+	is, tail, ok2 := strings.Cut(rest, end)
+	switch {
+	case !ok || !ok2:
+		t.Errorf("%s has no place for %s", path, name)
+	case is == want:
+	case *update:
+		if err := os.WriteFile(path, []byte(head+begin+want+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s: %s are not what they are made of: %s", path, name, command)
+	}
+}
+
+// The list of docs/sources.md is made from docs/sotto.bib: who, what, where, when, and what it is used for.
 func TestBibliography(t *testing.T) {
-	page, _, _ := strings.Cut(read(t, "docs/sources.md"), "\n## ")
-	page = strings.Join(strings.Fields(page), " ")
-	var listed, bib []string
-	for _, m := range regexp.MustCompile(`\*([^*]+)\*`).FindAllStringSubmatch(page, -1) {
-		listed = append(listed, m[1])
-	}
-	for _, m := range regexp.MustCompile(`title = \{\{(.*)\}\}`).FindAllStringSubmatch(
-		read(t, "docs/sotto.bib"), -1) {
-		bib = append(bib, m[1])
-	}
-	for _, title := range listed {
-		if !slices.Contains(bib, title) {
-			t.Errorf("docs/sotto.bib has no %q", title)
+	var list strings.Builder
+	field := regexp.MustCompile(`(?m)^  (\w+) = \{+(.*?)\}+,?$`)
+	entries := strings.Split(read(t, "docs/sotto.bib"), "\n\n")
+	for _, entry := range entries {
+		of := map[string]string{}
+		for _, m := range field.FindAllStringSubmatch(entry, -1) {
+			of[m[1]] = m[2]
 		}
-	}
-	for _, title := range bib {
-		if !slices.Contains(listed, title) {
-			t.Errorf("docs/sources.md has no %q", title)
+		authors := strings.Split(of["author"], " and ")
+		for i, a := range authors {
+			if last, first, ok := strings.Cut(a, ", "); ok {
+				authors[i] = first + " " + last
+			}
 		}
+		if of["title"] == "" || of["author"] == "" || of["year"] == "" {
+			t.Errorf("docs/sotto.bib has an entry without author, title or year:\n%s", entry)
+			continue
+		}
+		who := authors[0]
+		if n := len(authors); n > 1 {
+			who = strings.Join(authors[:n-1], ", ") + " and " + authors[n-1]
+		}
+		where := []string{who, "*" + of["title"] + "*"}
+		for _, name := range []string{"school", "journal", "booktitle", "publisher", "note"} {
+			if of[name] != "" && name == "journal" && of["volume"] != "" {
+				of[name] += " " + of["volume"]
+			}
+			if of[name] != "" {
+				where = append(where, of[name])
+			}
+		}
+		line := strings.Join(append(where, of["year"]), ", ")
+		if of["use"] != "" {
+			line += ": " + of["use"]
+		}
+		list.WriteString("- " + line + "\n")
 	}
+	if len(entries) < 100 {
+		t.Errorf("only %d sources were found", len(entries))
+	}
+	made(t, "docs/sources.md", "sources", "go test . -run Bibliography -update", list.String())
 }
 
 // Comments of public packages cite by authors and year, and what they cite is in the bibliography.
