@@ -26,6 +26,20 @@ import (
 // event. Exposures and events are taken in the order in which they came, whichever commits they are in, so an event
 // that comes before the exposure of its unit finds no decision, whoever else reports. So with the same plans and the same exposures the decisions are the same, whatever comes of them.
 
+// Proof of privacy. Take two worlds that differ in one unit's events, and let all released sums be the same. The
+// premise is that exposures, given the plans, are the same: whether and when one comes does not depend on its outcome.
+// Go from tick to tick. If plans and exposures were the same so far, so is which exposures counted, since that is looked
+// up in plans, assignments, counts and the clock. So numbers, segments, deadlines and closings are the same, and so is
+// when the next sums are released; the next plan follows from these sums and counts. By induction all that is seen is
+// the same, but for the released sums; the unit's one decision is in one slot of them, and moves it by at most the
+// range. That the worlds' sums are equally likely up to e^ε is the release's own proof, and plans are post-processing.
+//
+// A client that lies may name any of three hashes and any epoch whose exposures still count, and so choose among the arms
+// that these give the unit. Recorded propensities are those of an honest client; privacy does not rest on it.
+//
+// There is no count of exposures that come with their events, and no refusal of them: either would follow from when
+// events arrive, without noise.
+
 // Bounds of exposures.
 const MaxExposures = 1000 // of one Expose
 

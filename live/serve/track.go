@@ -18,6 +18,11 @@ import (
 // same. The time that decides is that of arrival. A time that an event says of itself can do one
 // thing: have it not count for a decision that was made after it.
 
+// The newest open decision is meant, whatever it has: were it the newest without a reward, a second decision of a unit
+// would get its reward if the first had one, and one person's outcome would be in two decisions' sums. So two streams of
+// events that differ in one unit's differ in what the sums of that unit's decision have at their releases, and in
+// nothing else: counts, windows and the times of releases are what they are without events.
+
 // Bounds of events.
 const (
 	MaxEvents = 1000 // of one Track
