@@ -19,6 +19,29 @@ RELEASE = $(CURDIR)/out/release
 release:
 	go run -C deploy/release . -out $(abspath $(RELEASE)) $(if $(VERSION),-version $(VERSION)) $(if $(SYSTEMS),-targets $(SYSTEMS))
 
+.PHONY: docs docs-true
+# Pages and parts of pages that are made: commands, policies, the bibliography, keys, tables of choose and interval.
+# make docs FASHION=DIR plays the sources again (24 minutes) for claims.csv, reproduction.md and the gallery, with the
+# training files of Fashion-MNIST in DIR (docs/experiments.md). The gallery's other figures name their commands.
+PAPER = results/reproduce-paper
+docs:
+	go test . -run 'Bibliography$$' -update
+	go test ./cli -run 'CommandsPage$$' -update
+	go test ./catalog -run 'PoliciesPage$$' -update
+	go test ./choose -run 'ClassesPage$$' -update
+	go test ./lab/experiment -run 'TestReference$$' -update
+	go test ./interval -run 'InferencePage$$' -update
+ifdef FASHION
+	go run ./cmd/sotto reproduce --preset paper --data $(FASHION) --markdown docs/reproduction.md
+	cp $(PAPER)/claims.csv docs/claims.csv
+	cp $(PAPER)/data/thesis-6.2/figures/thesis-6.2-c.svg docs/gallery/trace.svg
+	cp $(PAPER)/data/thesis-5.3/figures/thesis-5.3-far.svg docs/gallery/regimes.svg
+endif
+
+# The numbers of README and docs against the commands in the comments above them, all of them (CI runs the quick ones).
+docs-true:
+	SOTTO_TRUE=all SOTTO_DOCS=all nice -n 19 go test ./cli -count 1 -timeout 60m -v -run 'TestDocs(True)?$$'
+
 .PHONY: check test bench benchdiff cover mutate guard simulate
 check:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt would change: $$unformatted" >&2; exit 1; }

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -208,6 +209,52 @@ func TestBibliography(t *testing.T) {
 		t.Errorf("only %d sources were found", len(entries))
 	}
 	made(t, "docs/sources.md", "sources", "go test . -run Bibliography -update", list.String())
+}
+
+// wholes are the pages that commands write whole; all others are by hand but for what their comments say is made.
+var wholes = map[string]string{
+	"commands.md":     "go test ./cli -run CommandsPage -update",
+	"policies.md":     "go test ./catalog -run PoliciesPage -update",
+	"reproduction.md": "sotto reproduce --preset paper --data DIR --markdown docs/reproduction.md",
+}
+
+// handKB is how many kilobytes of docs are by hand at most, which may only fall.
+const handKB = 470
+
+// What is written by hand is to be read by people: so much, and no more. Comments are not counted.
+func TestDocsSize(t *testing.T) {
+	blocks := regexp.MustCompile(`(?s)<!-- (?:classes|peers|sources|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|` +
+		`<!-- (?:keys|instances) of \w+ -->(.*?)<!-- end -->`)
+	comments := regexp.MustCompile(`(?s)<!--.*?-->\n?`)
+	hand, by := 0, map[string]int{}
+	for _, path := range pages(t) {
+		if filepath.Dir(path) != "docs" {
+			continue
+		}
+		text, name := read(t, path), filepath.Base(path)
+		command, whole := wholes[name]
+		if whole {
+			by[command] += len(text)
+			continue
+		}
+		rest := blocks.ReplaceAllStringFunc(text, func(m string) string {
+			first, _, _ := strings.Cut(m, "\n")
+			by[strings.Trim(first, "<>!- ")] += len(m)
+			return ""
+		})
+		n := len(comments.ReplaceAllString(rest, ""))
+		t.Logf("%-20s %6d bytes by hand of %6d", name, n, len(text))
+		hand += n
+	}
+	made := 0
+	for _, command := range slices.Sorted(maps.Keys(by)) {
+		t.Logf("%6d bytes made: %s", by[command], command)
+		made += by[command]
+	}
+	t.Logf("%d KB by hand, %d KB made", hand/1000, made/1000)
+	if hand > handKB*1000 {
+		t.Errorf("docs have %d KB by hand, must be at most %d: join or remove as much as you add", hand/1000, handKB)
+	}
 }
 
 // Comments of public packages cite by authors and year, and what they cite is in the bibliography.
