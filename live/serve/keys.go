@@ -174,10 +174,11 @@ func (e *Engine) addKey(ctx context.Context, experiment, name string, scopes Sco
 	if err := scopes.check(experiment); err != nil {
 		return Key{}, err
 	}
-	if experiment != "" {
-		if _, err := e.find(experiment); err != nil {
-			return Key{}, err
-		}
+	if !e.office() {
+		return Key{}, errElsewhere
+	}
+	if err := e.known(ctx, experiment); err != nil {
+		return Key{}, err
 	}
 	hash := sha256.Sum256([]byte(secret))
 	var k Key
@@ -229,6 +230,9 @@ func (e *Engine) RevokeLastKey(ctx context.Context, id int64) error {
 }
 
 func (e *Engine) revokeKey(ctx context.Context, id int64, last bool) error {
+	if !e.office() {
+		return errElsewhere
+	}
 	var gone []store.Record
 	return e.do(ctx, &job{
 		act: func(_ *served, c *store.Commit, _ int64) error {
@@ -261,6 +265,20 @@ func (e *Engine) revokeKey(ctx context.Context, id int64, last bool) error {
 	})
 }
 
+// known is nil if there is an experiment, in any share, for a key to be good for; an empty name is all.
+func (e *Engine) known(ctx context.Context, experiment string) error {
+	if experiment == "" {
+		return nil
+	}
+	if s := e.cfg.shares; s != nil {
+		if share, ok, err := s.Of(ctx, experiment); err != nil || ok && share != e.cfg.share {
+			return err
+		}
+	}
+	_, err := e.find(experiment)
+	return err
+}
+
 // errNoKey matches ErrNotFound, and reads better.
 var errNoKey = notFound("there is no such key")
 
@@ -288,8 +306,11 @@ func withKeys(keys, rows []store.Record) []store.Record {
 // setKeys makes keys known that are durable.
 func (e *Engine) setKeys(rows ...store.Record) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.changeKeys(withKeys(e.keys, rows))
+	e.mu.Unlock()
+	if e.cfg.shares != nil {
+		e.cfg.shares.rekey()
+	}
 }
 
 // changeKeys puts keys in the place of those that were; e.mu is locked.

@@ -112,6 +112,9 @@ type Config struct {
 	// takes the database over.
 	ReadOnly bool
 
+	shares *Shares // nil: the store has all experiments
+	share  int     // which of them it is
+
 	hookPause   time.Duration // after a webhook's first failure; 0: a second
 	gatherPause time.Duration // after the first time that a sum could not be gathered; 0: a second
 
@@ -644,6 +647,9 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 			if _, err := e.lookup(decl.Name); err == nil || slices.ContainsFunc(c.Writes,
 				func(w store.Write) bool { return w.Record != nil && w.Record.Name == decl.Name }) {
 				return fmt.Errorf("experiment %q: %w", decl.Name, ErrExists)
+			}
+			if err := e.cfg.shares.admit(&decl, e.cfg.share); err != nil {
+				return err
 			}
 			r := record{State: Draft, Created: now, Keep: -1, Timed: true}
 			if _, err := io.ReadFull(e.cfg.random, r.random()); err != nil {
