@@ -213,6 +213,9 @@ func (e *Engine) addKey(ctx context.Context, experiment, name string, scopes Sco
 			}
 		},
 	})
+	if err == nil && row.ID != 0 {
+		err = e.cfg.shares.told(ctx)
+	}
 	if err != nil {
 		return Key{}, err
 	}
@@ -234,7 +237,7 @@ func (e *Engine) revokeKey(ctx context.Context, id int64, last bool) error {
 		return errElsewhere
 	}
 	var gone []store.Record
-	return e.do(ctx, &job{
+	err := e.do(ctx, &job{
 		act: func(_ *served, c *store.Commit, _ int64) error {
 			all := e.keysWith(c)
 			at := slices.IndexFunc(all, func(r store.Record) bool { return r.ID == id && len(r.Data) >= keyBytes })
@@ -263,6 +266,10 @@ func (e *Engine) revokeKey(ctx context.Context, id int64, last bool) error {
 		},
 		after: func() { e.setKeys(gone...) },
 	})
+	if err != nil {
+		return err
+	}
+	return e.cfg.shares.told(ctx)
 }
 
 // known is nil if there is an experiment, in any share, for a key to be good for; an empty name is all.
@@ -308,9 +315,7 @@ func (e *Engine) setKeys(rows ...store.Record) {
 	e.mu.Lock()
 	e.changeKeys(withKeys(e.keys, rows))
 	e.mu.Unlock()
-	if e.cfg.shares != nil {
-		e.cfg.shares.rekey()
-	}
+	e.cfg.shares.rekey()
 }
 
 // changeKeys puts keys in the place of those that were; e.mu is locked.

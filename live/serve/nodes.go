@@ -44,6 +44,8 @@ type node struct {
 	superseded chan struct{}
 	database   string       // see Database
 	seen       store.Writer // as it was looked at last
+	leaves     atomic.Bool  // it is to give its share back
+	ending     bool         // and does
 
 	elsewhere sync.Mutex // of what follows
 	address   string
@@ -112,7 +114,7 @@ func (e *Engine) here() bool {
 		return !e.out.Load()
 	}
 	sure := e.sure.Load()
-	return sure >= 0 && time.Since(e.epoch)-time.Duration(sure) < leadFor
+	return sure >= 0 && time.Since(e.epoch)-time.Duration(sure) < leadFor && e.cfg.shares.sees()
 }
 
 // confirm notes that this process wrote, or was the last to, at a time; the zero time that it is not.
@@ -154,8 +156,12 @@ func (e *Engine) join(ctx context.Context, st store.Shared) error {
 	e.heard("", false)
 	e.refuse(errElsewhere)
 	silent, err := e.listen(ctx, st)
-	if err == nil && silent {
-		err = e.claim(ctx, st, e.seen)
+	if err == nil && silent && e.cfg.shares.take(e.cfg.share, false) {
+		if err = e.claim(ctx, st, e.seen); err != nil && !e.office() && !errors.Is(err, store.ErrReplaced) {
+			e.ail(err) // one share holds up no other
+			_ = st.Close()
+			return nil
+		}
 	}
 	if err != nil && !errors.Is(err, store.ErrFenced) {
 		_ = st.Close()
@@ -219,6 +225,7 @@ func (e *Engine) follow(ctx context.Context) error {
 				e.confirm(from)
 			} else {
 				e.confirm(time.Time{})
+				e.cfg.shares.has(e.cfg.share, false)
 				if beats {
 					e.heard(w.Address, false)
 					e.heal("serve: another process writes now")
@@ -226,7 +233,11 @@ func (e *Engine) follow(ctx context.Context) error {
 					e.heard("", false) // until he is seen to write here
 				}
 			}
-			if !mine && !w.Gone && time.Since(since) <= lapse {
+			silent := time.Since(since)
+			if !mine && !w.Gone && silent <= lapse {
+				break
+			}
+			if late := w.Gone && silent > grace || silent > lapse+grace; !mine && !e.cfg.shares.take(e.cfg.share, late) {
 				break
 			}
 			if err = e.claim(ctx, st, w); err == nil {
@@ -285,6 +296,7 @@ func (e *Engine) look(ctx context.Context, st *store.Shared) (store.Writer, erro
 func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) error {
 	from := time.Now()
 	opened, err := st.Claim(ctx, w, e.cfg.Holder, e.cfg.Advertise)
+	e.cfg.shares.has(e.cfg.share, err == nil)
 	if err != nil {
 		return err
 	}
@@ -314,6 +326,7 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 		return err
 	}
 	e.term, e.seen = w.Term+1, store.Writer{}
+	e.leaves.Store(e.out.Load())
 	e.confirm(from)
 	e.queue.Lock()
 	e.queue.closed = nil

@@ -321,6 +321,7 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	e.debts.of, e.debts.due = map[*served]struct{}{}, time.NewTimer(markEvery)
 	e.clock.own, e.clock.from = own, cfg.Clock()
 	e.clock.base.Store(e.clock.from.UnixMilli())
+	cfg.shares.enter(e)
 	st, err := cfg.Store(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
@@ -640,6 +641,9 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 	if err := cmp.Or(decl.Pick(), decl.Check()); err != nil {
 		return err
 	}
+	if err := e.cfg.shares.admit(ctx, &decl, e.cfg.share); err != nil {
+		return err
+	}
 	decl.ReportAfter = decl.ReportDelay() // no change of the window changes it
 	var x *served
 	return e.do(ctx, &job{
@@ -647,9 +651,6 @@ func (e *Engine) Create(ctx context.Context, decl Experiment) error {
 			if _, err := e.lookup(decl.Name); err == nil || slices.ContainsFunc(c.Writes,
 				func(w store.Write) bool { return w.Record != nil && w.Record.Name == decl.Name }) {
 				return fmt.Errorf("experiment %q: %w", decl.Name, ErrExists)
-			}
-			if err := e.cfg.shares.admit(&decl, e.cfg.share); err != nil {
-				return err
 			}
 			r := record{State: Draft, Created: now, Keep: -1, Timed: true}
 			if _, err := io.ReadFull(e.cfg.random, r.random()); err != nil {

@@ -75,6 +75,10 @@ func (e *Engine) run(ctx context.Context) {
 			}
 		}
 		timer.Stop()
+		if e.leaves.Swap(false) {
+			e.handOver(ctx)
+			continue
+		}
 		err := e.step(ctx, what)
 		if err == nil {
 			continue
@@ -292,7 +296,9 @@ func (e *Engine) step(ctx context.Context, of int) error {
 			if sweep {
 				e.timed = timed
 			}
-			e.confirm(from)
+			if !e.ending {
+				e.confirm(from)
+			}
 		}
 	} else if !e.shared && from.Sub(e.beat) >= heldEvery {
 		e.beat = from
@@ -472,7 +478,9 @@ func (e *Engine) restoreAll(ctx context.Context, st store.Store, opened store.Op
 	}
 	e.mu.Lock()
 	e.byName, e.nextID, e.reading = all, next, st
-	e.changeKeys(opened.Keys)
+	if e.office() {
+		e.changeKeys(opened.Keys)
+	}
 	e.cookies = keyFor(opened.Secret[:], nil, "cookies")
 	e.mu.Unlock()
 	e.warnOfCap()

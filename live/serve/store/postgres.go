@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -60,8 +59,15 @@ func Postgres(address string) (func(context.Context) (Store, error), error) {
 	if err != nil {
 		return nil, err
 	}
+	return opener(cfg, share{of: 1}), nil
+}
+
+// opener opens a share of a database.
+func opener(cfg *pgx.ConnConfig, is share) func(context.Context) (Store, error) {
+	cfg = cfg.Copy()
+	cfg.RuntimeParams["search_path"] = is.schema()
 	known := &known{}
-	return func(ctx context.Context) (Store, error) { return openPostgres(ctx, cfg, known, false) }, nil
+	return func(ctx context.Context) (Store, error) { return openPostgres(ctx, cfg, known, is, false) }
 }
 
 func postgresConfig(address string) (*pgx.ConnConfig, error) {
@@ -97,7 +103,9 @@ func PostgresReader(address string) (func(context.Context) (Store, error), error
 		return nil, err
 	}
 	cfg.RuntimeParams["default_transaction_read_only"] = "on"
-	return func(ctx context.Context) (Store, error) { return openPostgres(ctx, cfg, &known{}, true) }, nil
+	return func(ctx context.Context) (Store, error) {
+		return openPostgres(ctx, cfg, &known{}, share{of: 1}, true)
+	}, nil
 }
 
 // hide takes the passwords of a URL out of a text.
@@ -167,6 +175,7 @@ type postgres struct {
 	tables
 	conn  *pgx.Conn
 	known *known
+	is    share
 	reads bool // and writes nothing
 
 	mu    sync.Mutex // of conn, and of what follows
@@ -176,11 +185,12 @@ type postgres struct {
 	// that have to be written: the database is of another history than is written down
 	origin string
 	older  bool
+	met    map[string]int // the places that Meet has read
 }
 
-func openPostgres(ctx context.Context, cfg *pgx.ConnConfig, known *known, reads bool) (_ *postgres,
+func openPostgres(ctx context.Context, cfg *pgx.ConnConfig, known *known, is share, reads bool) (_ *postgres,
 	err error) {
-	s := &postgres{known: known, reads: reads}
+	s := &postgres{known: known, is: is, reads: reads}
 	defer func() {
 		if err != nil {
 			_ = s.Close()
@@ -215,7 +225,7 @@ func openPostgres(ctx context.Context, cfg *pgx.ConnConfig, known *known, reads 
 		return nil, err
 	}
 	s.reading = stdlib.OpenDB(*cfg)
-	s.reading.SetMaxOpenConns(4)
+	s.reading.SetMaxOpenConns(is.readers())
 	return s, nil
 }
 
@@ -235,9 +245,11 @@ func (s *postgres) make(ctx context.Context) error {
 		if _, err := s.conn.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", applicationID); err != nil {
 			return err
 		}
-		var there, made bool
-		if err := s.conn.QueryRow(ctx, "SELECT to_regnamespace('sotto') IS NOT NULL, "+
-			"to_regclass('sotto.lease') IS NOT NULL").Scan(&there, &made); err != nil {
+		if err := s.office(ctx); err != nil {
+			return err
+		}
+		there, made, err := s.there(ctx)
+		if err != nil {
 			return err
 		}
 		if made {
@@ -246,10 +258,18 @@ func (s *postgres) make(ctx context.Context) error {
 				&id); err != nil {
 				return fmt.Errorf("%w: %w", ErrSchema, err)
 			}
+			if version >= marked && id == applicationID {
+				if err := s.fits(ctx); err != nil {
+					return err
+				}
+			}
+			version -= s.is.mark()
 			if since(version) != "" && id == applicationID && !s.reads {
-				_, err := s.conn.Exec(ctx, inPostgres(since(version))+
-					fmt.Sprintf("UPDATE lease SET version = %d", schemaVersion))
-				return err
+				if _, err := s.conn.Exec(ctx, inPostgres(since(version))+
+					fmt.Sprintf("UPDATE lease SET version = %d", schemaVersion+s.is.mark())); err != nil {
+					return err
+				}
+				return s.enter(ctx)
 			}
 			if s.reads && id == applicationID && version >= readable && version < schemaVersion {
 				s.bare = true
@@ -259,7 +279,7 @@ func (s *postgres) make(ctx context.Context) error {
 				return fmt.Errorf("it has version %d of application %#x, must have %d of %#x: %w", version, id,
 					schemaVersion, applicationID, ErrSchema)
 			}
-			return nil
+			return s.enter(ctx)
 		}
 		if s.reads {
 			return fmt.Errorf("there are no tables: %w", ErrSchema)
@@ -267,16 +287,24 @@ func (s *postgres) make(ctx context.Context) error {
 		if err := s.known.same(""); err != nil { // they were there
 			return err
 		}
-		var secret [32]byte
-		_, _ = rand.Read(secret[:]) // never fails
-		return s.create(ctx, there, secret)
+		if err := s.makeShare(ctx, there); err != nil {
+			return err
+		}
+		return s.enter(ctx)
 	})
+}
+
+// there says whether the schema of a store is there, and its tables.
+func (s *postgres) there(ctx context.Context) (schema, tables bool, err error) {
+	err = s.conn.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL, to_regclass($1 || '.lease') IS NOT NULL",
+		s.is.schema()).Scan(&schema, &tables)
+	return schema, tables, err
 }
 
 // create makes the tables, and their schema if that is not there.
 func (s *postgres) create(ctx context.Context, there bool, secret [32]byte) error {
 	if !there {
-		if _, err := s.conn.Exec(ctx, "CREATE SCHEMA sotto"); err != nil {
+		if _, err := s.conn.Exec(ctx, "CREATE SCHEMA "+s.is.schema()); err != nil {
 			return err
 		}
 	}
@@ -287,7 +315,7 @@ func (s *postgres) create(ctx context.Context, there bool, secret [32]byte) erro
 		return err
 	}
 	_, err := s.conn.Exec(ctx, "INSERT INTO lease VALUES (1, $1, $2, '', 0, 'epoch', '', 0)", applicationID,
-		schemaVersion)
+		schemaVersion+s.is.mark())
 	return err
 }
 
@@ -351,6 +379,9 @@ func (s *postgres) begin(ctx context.Context, after int64, holder, address strin
 			return ErrFenced
 		}
 		if err := s.state(ctx, &out, &was, &origin); err != nil {
+			return err
+		}
+		if err := s.fits(ctx); err != nil {
 			return err
 		}
 		before = s.term - 1
@@ -442,6 +473,7 @@ func (s *postgres) Commit(ctx context.Context, c Commit) error {
 	all := c.statements(s.term)
 	all[0].query += " AND tableoid = $3" // a dump of this term may have been restored
 	all[0].args = append(all[0].args, s.table)
+	all = append(all, s.is.places(c)...)
 	// Who finds that the store has gone back writes that down with his first writes.
 	told := s.origin != "" && len(c.Writes)+len(c.Keys) > 0
 	at := progress{s.at.losses, s.at.commits + 1}

@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// A database in shares has each in a schema: share 0 in sotto, as a database that has one, and share i in
+// sotto_i. Each has all tables, so a term, a fence and a secret, which is the same in all of them.
+// Share 0 has three more: which shares there are, which of them each experiment is in, and which
+// processes are there.
+const officeTables = `
+CREATE TABLE share (number BIGINT PRIMARY KEY);
+CREATE TABLE place (name TEXT PRIMARY KEY, share BIGINT NOT NULL REFERENCES share);
+CREATE TABLE node (address TEXT PRIMARY KEY, at TIMESTAMPTZ NOT NULL);
+`
+
+// marked is added to the version of a database in shares, so that programs and processes that know of one
+// share write none.
+const marked = 1000
+
+// NodeFor is how long a process counts after it was seen last.
+const NodeFor = 3 * time.Second
+
+// An Office is the store of share 0, as all processes on a database in shares see it.
+type Office interface {
+	Shared
+	// Meet says what there is in a database for all of its shares, and notes that a process is there, which others
+	// find at an address; none if that is empty. What was committed before Meet is in it.
+	Meet(ctx context.Context, address string) (Met, error)
+	// Leave has a process be there no more.
+	Leave(ctx context.Context, address string) error
+}
+
+// Met is what all processes on a database in shares go by.
+type Met struct {
+	Shares int            // of the database
+	Nodes  int            // processes with an address that were there within NodeFor
+	Keys   []Record       // by ID
+	Places map[string]int // the shares of experiments, by name; not to be changed
+}
+
+// A share is one of so many.
+type share struct{ number, of int }
+
+func (is share) schema() string {
+	if is.number == 0 {
+		return "sotto"
+	}
+	return fmt.Sprintf("sotto_%d", is.number)
+}
+
+func (is share) mark() int64 {
+	if is.of > 1 {
+		return marked
+	}
+	return 0
+}
+
+// readers is how many connections read. A process has them for each of its shares.
+func (is share) readers() int {
+	if is.of > 1 {
+		return 2
+	}
+	return 4
+}
+
+// places are the statements that note where the experiments of a commit are. A name that is in another
+// share fails them all.
+func (is share) places(c Commit) (out []statement) {
+	if is.of <= 1 {
+		return nil
+	}
+	for _, w := range c.Writes {
+		if w.Record != nil {
+			out = append(out, statement{query: "INSERT INTO sotto.place SELECT $1, $2 WHERE NOT EXISTS " +
+				"(SELECT FROM sotto.place WHERE name = $1 AND share = $2)", args: []any{w.Record.Name, is.number}})
+		}
+	}
+	return out
+}
+
+// PostgresShares is Postgres of a database in n shares, and opens that of a number. What it has none of is made,
+// and never less: of more shares than n it is an error. With one share it is Postgres.
+func PostgresShares(address string, n int) (func(i int) func(context.Context) (Store, error), error) {
+	cfg, err := postgresConfig(address)
+	if err != nil {
+		return nil, err
+	}
+	return func(i int) func(context.Context) (Store, error) { return opener(cfg, share{i, n}) }, nil
+}
+
+// office makes what share 0 has for all, and looks that there are no more shares than are known.
+func (s *postgres) office(ctx context.Context) error {
+	if s.is.of <= 1 {
+		return nil
+	}
+	if _, err := s.conn.Exec(ctx, "SET LOCAL search_path = sotto"); err != nil {
+		return err
+	}
+	first := &postgres{conn: s.conn, is: share{0, s.is.of}}
+	there, made, err := first.there(ctx)
+	if err == nil && !made {
+		if err = s.known.same(""); err == nil { // they were there
+			err = first.create(ctx, there, newSecret())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	var ready bool
+	if err := s.conn.QueryRow(ctx, "SELECT to_regclass('sotto.share') IS NOT NULL").Scan(&ready); err != nil {
+		return err
+	}
+	if !ready {
+		// Who writes it as a database of one share is put out, and knows no way back in.
+		if _, err := s.conn.Exec(ctx, officeTables+fmt.Sprintf("UPDATE lease SET version = version + %[1]d "+
+			"WHERE version < %[1]d; UPDATE writer SET term = term + 1", marked)); err != nil {
+			return err
+		}
+	}
+	if err := s.fits(ctx); err != nil {
+		return err
+	}
+	_, err = s.conn.Exec(ctx, "SET LOCAL search_path = "+s.is.schema())
+	return err
+}
+
+// enter has the office know a share whose tables are there, and all that is in it: also of one that was
+// restored without the office, or before it.
+func (s *postgres) enter(ctx context.Context) error {
+	if s.is.of <= 1 {
+		return nil
+	}
+	if _, err := s.conn.Exec(ctx, "INSERT INTO sotto.share VALUES ($1) ON CONFLICT DO NOTHING", s.is.number); err != nil {
+		return err
+	}
+	if _, err := s.conn.Exec(ctx, "INSERT INTO sotto.place SELECT name, $1 FROM experiment ON CONFLICT DO NOTHING",
+		s.is.number); err != nil {
+		return err
+	}
+	var same, apart bool
+	if err := s.conn.QueryRow(ctx, "SELECT o.secret = w.secret, NOT EXISTS (SELECT FROM experiment e JOIN "+
+		"sotto.place p USING (name) WHERE p.share <> $1) FROM sotto.writer o, writer w", s.is.number).Scan(&same,
+		&apart); err != nil {
+		return err
+	}
+	if !same || !apart {
+		return fmt.Errorf("its schema %s is of another database than its schema sotto: %w", s.is.schema(), ErrReplaced)
+	}
+	return nil
+}
+
+// fits is nil if a database has no more shares than this process knows of.
+func (s *postgres) fits(ctx context.Context) error {
+	n := 1
+	var version int64
+	err := s.conn.QueryRow(ctx, "SELECT version FROM sotto.lease").Scan(&version)
+	if err == nil && version >= marked {
+		err = s.conn.QueryRow(ctx, countShares).Scan(&n)
+	}
+	if err == nil && n > s.is.of {
+		err = fmt.Errorf("it is in %d shares, must be opened as %[1]d or more, and is as %d: %w", n, s.is.of, ErrSchema)
+	}
+	return err
+}
+
+// countShares says how many shares a database has: all below the highest, since they are made by whoever opens
+// them all. One that is marked has two at least, though the second is not made yet.
+const countShares = "SELECT greatest(coalesce(max(number), 0) + 1, 2) FROM sotto.share"
+
+// makeShare makes the tables of a store.
+func (s *postgres) makeShare(ctx context.Context, there bool) error {
+	if s.is.number == 0 {
+		return s.create(ctx, there, newSecret())
+	}
+	var secret []byte
+	if err := s.conn.QueryRow(ctx, "SELECT secret FROM sotto.writer").Scan(&secret); err != nil {
+		return err
+	}
+	if len(secret) != 32 {
+		return errSecret
+	}
+	return s.create(ctx, there, [32]byte(secret))
+}
+
+// Meet implements Office.
+func (s *postgres) Meet(ctx context.Context, address string) (Met, error) {
+	out, err := s.meet(ctx, address)
+	if err != nil {
+		return Met{}, fmt.Errorf("store: %w", err)
+	}
+	return out, nil
+}
+
+func (s *postgres) meet(ctx context.Context, address string) (out Met, err error) {
+	if address != "" {
+		if err := s.seen(ctx, address); err != nil {
+			return out, err
+		}
+	}
+	var now string
+	var places int
+	if err := s.reading.QueryRowContext(ctx, "SELECT "+identity+", ("+countShares+"), (SELECT count(*) FROM sotto.node "+
+		"WHERE abs(extract(epoch FROM clock_timestamp() - at)) < $1), (SELECT count(*) FROM sotto.place) FROM writer w",
+		NodeFor.Seconds()).Scan(&now, &out.Shares, &out.Nodes, &places); err != nil {
+		return out, err
+	}
+	if err := s.known.same(now); err != nil {
+		return out, err
+	}
+	if err := s.each(ctx, func(rows *sql.Rows) error {
+		var r Record
+		err := rows.Scan(&r.ID, &r.Name, &r.Data)
+		out.Keys = append(out.Keys, r)
+		return err
+	}, "SELECT id, name, data FROM key ORDER BY id"); err != nil {
+		return out, err
+	}
+	s.mu.Lock()
+	out.Places = s.met
+	s.mu.Unlock()
+	if len(out.Places) == places { // none is ever taken out, or goes elsewhere
+		return out, nil
+	}
+	out.Places = map[string]int{}
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var name string
+		var in int
+		err := rows.Scan(&name, &in)
+		out.Places[name] = in
+		return err
+	}, "SELECT name, share FROM sotto.place")
+	s.mu.Lock()
+	s.met = out.Places
+	s.mu.Unlock()
+	return out, err
+}
+
+// seen notes that a process is there, and forgets who has not been for long. A crash may forget all of it.
+func (s *postgres) seen(ctx context.Context, address string) error {
+	tx, err := s.reading.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, do := range []statement{{query: "SET LOCAL synchronous_commit = off"},
+		{query: "INSERT INTO sotto.node VALUES ($1, clock_timestamp()) ON CONFLICT (address) DO UPDATE SET at = excluded.at",
+			args: []any{address}},
+		{query: "DELETE FROM sotto.node WHERE address IN (SELECT address FROM sotto.node WHERE " +
+			"at < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED)"}} {
+		if _, err := tx.ExecContext(ctx, do.query, do.args...); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// Leave implements Office.
+func (s *postgres) Leave(ctx context.Context, address string) error {
+	if _, err := s.reading.ExecContext(ctx, "DELETE FROM sotto.node WHERE address = $1", address); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// newSecret draws the secret of a database.
+func newSecret() (secret [32]byte) {
+	_, _ = rand.Read(secret[:]) // never fails
+	return secret
+}
+
+var _ Office = (*postgres)(nil)

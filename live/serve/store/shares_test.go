@@ -1,0 +1,190 @@
+//go:build unix
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/internal/pgtest"
+)
+
+// tablesOf are the tables of all schemas of Sotto's.
+func tablesOf(t *testing.T, address string) string {
+	return pgtest.Run(t, address, "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON "+
+		"n.oid = c.relnamespace WHERE n.nspname LIKE 'sotto%' AND c.relkind = 'r' ORDER BY 1")
+}
+
+// sharesAt opens shares of a database, each with a term of its own.
+func sharesAt(t *testing.T, address string, n int) []Shared {
+	t.Helper()
+	stores, err := PostgresShares(address, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]Shared, n)
+	for i := range n {
+		s, err := stores(i)(t.Context())
+		if err != nil {
+			t.Fatalf("share %d: %v", i, err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		out[i] = s.(Shared)
+	}
+	return out
+}
+
+func create(id int64, name string) Commit {
+	return Commit{Now: 1, Writes: []Write{{ID: id, Record: &Record{ID: id, Name: name, Data: []byte("{}")}}}}
+}
+
+// A database of one share has what it had before there were shares, and is share 0 of more when they are made.
+// Whoever writes it as one share is put out then, and no process opens it with less.
+func TestOneShareBecomesMany(t *testing.T) {
+	address, ctx := pgtest.Database(t), t.Context()
+	one := sharesAt(t, address, 1)[0]
+	if all := tablesOf(t, address); strings.Contains(all, "place") || strings.Contains(all, "sotto_") {
+		t.Errorf("a database of one share has %s", all)
+	}
+	begun, err := one.Begin(ctx, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Commit(ctx, create(1, "old")); err != nil {
+		t.Fatal(err)
+	}
+	late := sharesAt(t, address, 1)[0]
+	seen, err := late.Look(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := sharesAt(t, address, 4)
+	if err := one.Commit(ctx, create(1, "old")); !errors.Is(err, ErrFenced) {
+		t.Errorf("who knows of one share writes on: %v", err)
+	}
+	if _, err := late.Begin(ctx, "late"); !errors.Is(err, ErrSchema) {
+		t.Errorf("who knows of one share takes it over: %v", err)
+	}
+	seen.Term++
+	if _, err := late.Claim(ctx, seen, "late", ""); !errors.Is(err, ErrSchema) {
+		t.Errorf("who knows of one share claims it: %v", err)
+	}
+	databases := map[string]bool{}
+	for i, s := range many {
+		o, err := s.Begin(ctx, "many")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Look(ctx)
+		if databases[w.Database] = true; err != nil || o.Secret != begun.Secret || o.Older {
+			t.Errorf("share %d: %v, %v", i, o, err)
+		}
+		if (len(o.Experiments) == 1) != (i == 0) {
+			t.Errorf("share %d has %v", i, o.Experiments)
+		}
+	}
+	if len(databases) != 4 {
+		t.Error("shares have one name for two databases")
+	}
+	met, err := many[0].(Office).Meet(ctx, "http://a")
+	if err != nil || met.Shares != 4 || met.Nodes != 1 || fmt.Sprint(met.Places) != "map[old:0]" {
+		t.Errorf("the office has %+v, %v", met, err)
+	}
+	for n, want := range map[int]string{1: "is in 4 shares", 3: "is in 4 shares"} {
+		stores, err := PostgresShares(address, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stores(0)(ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), want) {
+			t.Errorf("opened as %d shares: %v", n, err)
+		}
+	}
+	more := sharesAt(t, address, 5)
+	if met, err = many[0].(Office).Meet(ctx, ""); err != nil || met.Shares != 5 {
+		t.Errorf("who knows of 4 shares is not told of 5: %+v, %v", met, err)
+	}
+	_ = more
+}
+
+// Of two shares that create one name at once one does, and the other has written nothing.
+func TestNameOnceInAllShares(t *testing.T) {
+	address, ctx := pgtest.Database(t), t.Context()
+	all := sharesAt(t, address, 3)
+	for _, s := range all {
+		if _, err := s.Begin(ctx, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 6 {
+		name, errs := fmt.Sprint("shop", round), make(chan error, 2)
+		for _, s := range all[1:] {
+			go func() { errs <- s.Commit(ctx, create(int64(round+1), name)) }()
+		}
+		if a, b := <-errs, <-errs; (a == nil) == (b == nil) {
+			t.Fatalf("%v, %v", a, b)
+		}
+		n := 0
+		for _, s := range all[1:] {
+			heads, err := s.Heads(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range heads.Experiments {
+				if h.Name == name {
+					n++
+				}
+				if err := s.Commit(ctx, create(h.ID, h.Name)); err != nil { // once more, as with each release
+					t.Error(err)
+				}
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s is there %d times", name, n)
+		}
+	}
+	// Shares have fences of their own. The database does not know whose connection is to be ended.
+	pgtest.Run(t, address, "UPDATE sotto_1.lease SET backend = 0")
+	if _, err := sharesAt(t, address, 3)[1].Begin(ctx, "another"); err != nil {
+		t.Fatal(err)
+	}
+	if err := all[1].Commit(ctx, Commit{Now: 2}); !errors.Is(err, ErrFenced) {
+		t.Errorf("share 1 was taken over, and writes: %v", err)
+	}
+	if err := all[2].Commit(ctx, Commit{Now: 2}); err != nil {
+		t.Errorf("share 2 was taken over with share 1: %v", err)
+	}
+}
+
+// A schema beside one that it was not made with is refused; one that the office has forgotten is known again.
+func TestSharesOfOneDatabase(t *testing.T) {
+	address, ctx := pgtest.Database(t), t.Context()
+	all := sharesAt(t, address, 2)
+	if _, err := all[1].Begin(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := all[1].Commit(ctx, create(1, "shop")); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Run(t, address, "DELETE FROM sotto.place", "DELETE FROM sotto.share")
+	met, err := sharesAt(t, address, 2)[0].(Office).Meet(ctx, "")
+	if err != nil || met.Shares != 2 || met.Places["shop"] != 1 {
+		t.Errorf("the office has %+v, %v", met, err)
+	}
+	pgtest.Run(t, address, "DROP SCHEMA sotto CASCADE")
+	stores, err := PostgresShares(address, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(i int) error {
+		s, err := stores(i)(ctx)
+		if err == nil {
+			err = s.Close()
+		}
+		return err
+	}
+	if err := errors.Join(open(0), open(1)); !errors.Is(err, ErrReplaced) {
+		t.Errorf("two halves of two databases: %v", err)
+	}
+}
