@@ -105,10 +105,13 @@ func TestCrashNode(t *testing.T) {
 	if address == "" {
 		t.Skip("it is run by TestCrashNodes")
 	}
-	inner, err := store.Postgres(address)
+	shares, _ := strconv.Atoi(os.Getenv("SOTTO_CRASH_SHARES"))
+	stores, err := store.PostgresShares(address, shares)
 	if err != nil {
 		t.Fatal(err)
 	}
+	of := ShareOf(parse(t, crashShop), shares)
+	inner := stores(of)
 	var mu sync.Mutex
 	say := func(format string, args ...any) {
 		mu.Lock()
@@ -123,33 +126,38 @@ func TestCrashNode(t *testing.T) {
 		kill = syscall.SIGSTOP
 	}
 	clk, ready := &halting{}, false
-	e, err := Open(t.Context(), Config{
-		Store: func(ctx context.Context) (store.Store, error) {
-			s, err := inner(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return haltingStore{&twin{Store: s, fault: os.Getenv("SOTTO_CRASH_TWIN"), reads: 30}, s.(store.Shared), clk,
-				inner}, nil
-		},
+	halts := func(ctx context.Context) (store.Store, error) {
+		s, err := inner(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return haltingStore{&twin{Store: s, fault: os.Getenv("SOTTO_CRASH_TWIN"), reads: 30}, s.(store.Shared), clk,
+			inner}, nil
+	}
+	all, err := OpenShares(t.Context(), Config{
 		Clock:     clk.Now,
 		Curator:   knownNoise(func() int { return rand.IntN(1000) }),
 		Advertise: fmt.Sprint("http://node", os.Getpid()),
 		hook: func(at string) {
 			mu.Lock()
-			now := at == point && ready
-			mu.Unlock()
-			if now {
+			defer mu.Unlock()
+			if at == point && ready {
 				if left--; left == -1 {
 					_ = syscall.Kill(os.Getpid(), kill)
 					time.Sleep(100 * time.Millisecond) // it may take a moment
 				}
 			}
 		},
+	}, shares, func(i int) func(context.Context) (store.Store, error) {
+		if i == of {
+			return halts
+		}
+		return stores(i)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	e := all.Engines()[of]
 	// report gives up at an error: whoever is told what is open sends it again.
 	report := func(token string, steps int64) bool {
 		s, err := e.Reward(t.Context(), "shop", Report{token, float64(steps) * release.ExactStep})
@@ -252,20 +260,29 @@ type spoken struct {
 }
 
 // cut ends the connection of the writer, in the middle of what it does.
-func cut(address string) {
+func cut(address, schema string) {
 	conn, err := pgx.Connect(context.Background(), address)
 	if err == nil { // else nobody is there any more
-		_, _ = conn.Exec(context.Background(), "SELECT pg_terminate_backend(backend::int) FROM sotto.lease")
+		_, _ = conn.Exec(context.Background(), "SELECT pg_terminate_backend(backend::int) FROM "+schema+".lease")
 		_ = conn.Close(context.Background())
 	}
 }
 
 // crashNodes kills one of two processes so often, half of the times at named points, stops some
 // at these or in between until the other one writes, and cuts the connections of some.
-func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, stops, cuts int) {
+// With shares the experiment is in the last, which is also given back when the other process begins.
+func crashNodes(t *testing.T, fault string, kills, shares int) (w *witness, released, stops, cuts int) {
 	t.Helper()
 	address := pgtest.Database(t)
-	crashStore(t, postgresAt(t, address), crashShop)
+	stores, err := store.PostgresShares(address, shares)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, schema := ShareOf(parse(t, crashShop), shares), "sotto"
+	if of > 0 {
+		schema = fmt.Sprint("sotto_", of)
+	}
+	crashStore(t, stores(of), crashShop)
 	w = newWitness(crashShop)
 	events := make(chan spoken, 1000)
 	points := []string{"before a commit", "after a commit", "before a release", "after a release"}
@@ -280,7 +297,7 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 		}
 		starts++
 		p.Env = append(os.Environ(), "SOTTO_CRASH_DATABASE="+address, "SOTTO_CRASH_TWIN="+fault,
-			"SOTTO_CRASH_AT="+p.doom)
+			"SOTTO_CRASH_AT="+p.doom, fmt.Sprint("SOTTO_CRASH_SHARES=", shares))
 		out, err := p.StdoutPipe()
 		if err == nil {
 			p.in, err = p.StdinPipe()
@@ -357,7 +374,7 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 				act = func() { ev.by.signal(syscall.SIGSTOP) }
 			case n == 1:
 				cuts++
-				act = func() { cut(address) }
+				act = func() { cut(address, schema) }
 			}
 			wait := time.Duration(20+rand.IntN(250)) * time.Millisecond
 			if ev.by.doom != "" {
@@ -379,30 +396,38 @@ func crashNodes(t *testing.T, fault string, kills int) (w *witness, released, st
 	if over {
 		return w, 0, stops, cuts
 	}
-	return w, w.judgeStore(t, postgresAt(t, address)), stops, cuts
+	return w, w.judgeStore(t, stores(of)), stops, cuts
 }
 
 // However often one of two processes on PostgreSQL is killed or stopped, what is released is what
-// was accepted, as with one on SQLite.
+// was accepted, as with one on SQLite; also where the experiment is in one of many shares.
 func TestCrashNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
 	t.Parallel()
-	w, released, stops, cuts := crashNodes(t, "", kills())
-	for _, f := range w.faults {
-		t.Error(f)
-	}
-	counts := map[string]int{}
-	for _, s := range w.got {
-		counts[s]++
-	}
-	t.Logf("%d kills, %d stops, %d cuts, %d times ready, %d rewards sent, %v, %d lines, %d decisions released",
-		kills(), stops, cuts, w.starts, len(w.sent), counts, len(w.lines), released)
-	if counts["accepted"] == 0 || released == 0 || w.starts < kills()/4 || stops == 0 {
-		t.Errorf("nothing was tried: %v, %d released, %d starts, %d stops", counts, released, w.starts, stops)
+	for _, x := range []struct{ shares, kills int }{{1, kills()}, {crashShares, kills() / 2}} {
+		t.Run(fmt.Sprint(x.shares, " shares"), func(t *testing.T) {
+			t.Parallel()
+			w, released, stops, cuts := crashNodes(t, "", x.kills, x.shares)
+			for _, f := range w.faults {
+				t.Error(f)
+			}
+			counts := map[string]int{}
+			for _, s := range w.got {
+				counts[s]++
+			}
+			t.Logf("%d kills, %d stops, %d cuts, %d times ready, %d rewards sent, %v, %d lines, %d decisions released",
+				x.kills, stops, cuts, w.starts, len(w.sent), counts, len(w.lines), released)
+			if counts["accepted"] == 0 || released == 0 || w.starts < x.kills/4 || stops == 0 {
+				t.Errorf("nothing was tried: %v, %d released, %d starts, %d stops", counts, released, w.starts, stops)
+			}
+		})
 	}
 }
+
+// crashShares are so many that the shop is in the last, which is the first to be given back.
+const crashShares = 4
 
 // Stores that are wrong are found on PostgreSQL too: one there, where SOTTO_CRASHES is set all.
 func TestCrashNodesTwins(t *testing.T) {
@@ -421,9 +446,13 @@ func TestCrashNodesTwins(t *testing.T) {
 		if os.Getenv("SOTTO_CRASHES") == "" && fault != "writes behind the fence" {
 			continue
 		}
+		shares := 1
+		if fault == "writes behind the fence" { // the fence of one of many
+			shares = crashShares
+		}
 		t.Run(fault, func(t *testing.T) {
 			for range 10 {
-				w, _, _, _ := crashNodes(t, fault, 12)
+				w, _, _, _ := crashNodes(t, fault, 12, shares)
 				for _, f := range w.faults {
 					for _, part := range as {
 						if strings.Contains(f, part) {
