@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -229,6 +230,13 @@ func (s *Shares) Of(ctx context.Context, name string) (share int, ok bool, err e
 	defer s.mu.Unlock()
 	share, ok = s.places[name]
 	return share, ok, nil
+}
+
+// Names are those of all experiments of all shares, as they were read last.
+func (s *Shares) Names(context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.places)), nil
 }
 
 // New is the share in which an experiment is created.

@@ -96,16 +96,14 @@ func postgresConfig(address string) (*pgx.ConnConfig, error) {
 }
 
 // PostgresReader is Postgres to read the store as it is: Begin takes nothing over, who writes goes
-// on, and Commit fails with ErrReadOnly.
+// on, and Commit fails with ErrReadOnly. A database in shares is read as one store.
 func PostgresReader(address string) (func(context.Context) (Store, error), error) {
 	cfg, err := postgresConfig(address)
 	if err != nil {
 		return nil, err
 	}
 	cfg.RuntimeParams["default_transaction_read_only"] = "on"
-	return func(ctx context.Context) (Store, error) {
-		return openPostgres(ctx, cfg, &known{}, share{of: 1}, true)
-	}, nil
+	return func(ctx context.Context) (Store, error) { return openAll(ctx, cfg) }, nil
 }
 
 // hide takes the passwords of a URL out of a text.

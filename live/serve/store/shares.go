@@ -4,8 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
+	"iter"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // A database in shares has each in a schema: share 0 in sotto, as a database that has one, and share i in
@@ -95,7 +99,7 @@ func PostgresShares(address string, n int) (func(i int) func(context.Context) (S
 
 // office makes what share 0 has for all, and looks that there are no more shares than are known.
 func (s *postgres) office(ctx context.Context) error {
-	if s.is.of <= 1 {
+	if s.is.of <= 1 || s.reads {
 		return nil
 	}
 	if _, err := s.conn.Exec(ctx, "SET LOCAL search_path = sotto"); err != nil {
@@ -132,7 +136,7 @@ func (s *postgres) office(ctx context.Context) error {
 // enter has the office know a share whose tables are there, and all that is in it: also of one that was
 // restored without the office, or before it.
 func (s *postgres) enter(ctx context.Context) error {
-	if s.is.of <= 1 {
+	if s.is.of <= 1 || s.reads {
 		return nil
 	}
 	if _, err := s.conn.Exec(ctx, "INSERT INTO sotto.share VALUES ($1) ON CONFLICT DO NOTHING", s.is.number); err != nil {
@@ -273,4 +277,147 @@ func newSecret() (secret [32]byte) {
 	return secret
 }
 
-var _ Office = (*postgres)(nil)
+var (
+	_ Office = (*postgres)(nil)
+	_ Store  = joined(nil)
+)
+
+// openAll opens all shares of a database to be read as one store.
+func openAll(ctx context.Context, cfg *pgx.ConnConfig) (Store, error) {
+	n, err := sharesIn(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	var out joined
+	for i := range n {
+		of := cfg.Copy()
+		of.RuntimeParams["search_path"] = share{i, n}.schema()
+		s, err := openPostgres(ctx, of, &known{}, share{i, n}, true)
+		if err != nil {
+			return nil, errors.Join(err, out.Close())
+		}
+		out = append(out, s)
+	}
+	if n == 1 {
+		return out[0], nil
+	}
+	return out, nil
+}
+
+// sharesIn is how many shares a database has, 1 also of one that has no tables.
+func sharesIn(ctx context.Context, cfg *pgx.ConnConfig) (n int, err error) {
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return 0, oneLine{err}
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var many bool
+	err = conn.QueryRow(ctx, "SELECT to_regclass('sotto.share') IS NOT NULL").Scan(&many)
+	if err != nil || !many {
+		return 1, err
+	}
+	err = conn.QueryRow(ctx, countShares).Scan(&n)
+	return n, err
+}
+
+// joined are the shares of a database, which are only read. The ID of an experiment says which it is in, and
+// each is as of one moment by itself.
+type joined []*postgres
+
+// of is the share of an experiment, and its ID there.
+func (j joined) of(id int64) (Store, int64) { return j[id%int64(len(j))], id / int64(len(j)) }
+
+// id is that of an experiment of share i.
+func (j joined) id(i int, id int64) int64 { return id*int64(len(j)) + int64(i) }
+
+// Begin implements Store.
+func (j joined) Begin(ctx context.Context, holder string) (out Opened, err error) {
+	for i, s := range j {
+		in, err := s.Begin(ctx, holder)
+		if err != nil {
+			return Opened{}, err
+		}
+		for k := range in.Experiments {
+			in.Experiments[k].ID = j.id(i, in.Experiments[k].ID)
+		}
+		if i == 0 {
+			out = in
+			continue
+		}
+		out.Now, out.Older = max(out.Now, in.Now), out.Older || in.Older
+		out.Experiments = append(out.Experiments, in.Experiments...)
+	}
+	return out, nil
+}
+
+// Held implements Store.
+func (j joined) Held(ctx context.Context) error { return j[0].Held(ctx) }
+
+// Load implements Store.
+func (j joined) Load(ctx context.Context, id int64) (Stored, error) {
+	s, id := j.of(id)
+	return s.Load(ctx, id)
+}
+
+// Lines implements Store.
+func (j joined) Lines(ctx context.Context, id int64, from int) iter.Seq2[[]byte, error] {
+	s, id := j.of(id)
+	return s.Lines(ctx, id, from)
+}
+
+// Reports implements Store.
+func (j joined) Reports(ctx context.Context, id int64, arm, start, end int) iter.Seq2[Hidden, error] {
+	s, id := j.of(id)
+	return s.Reports(ctx, id, arm, start, end)
+}
+
+// Units implements Store.
+func (j joined) Units(ctx context.Context, id int64) iter.Seq2[[]byte, error] {
+	s, id := j.of(id)
+	return s.Units(ctx, id)
+}
+
+// Heads implements Store.
+func (j joined) Heads(ctx context.Context) (out Heads, err error) {
+	for i, s := range j {
+		in, err := s.Heads(ctx)
+		if err != nil {
+			return Heads{}, err
+		}
+		for k := range in.Experiments {
+			in.Experiments[k].ID = j.id(i, in.Experiments[k].ID)
+		}
+		if i == 0 {
+			out = in
+			continue
+		}
+		out.Experiments = append(out.Experiments, in.Experiments...)
+	}
+	return out, nil
+}
+
+// Audit implements Store: one share after the other.
+func (j joined) Audit(ctx context.Context, from int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		n := 0
+		for _, s := range j {
+			for line, err := range s.Audit(ctx, 0) {
+				if n++; n > from && !yield(line, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Commit implements Store.
+func (j joined) Commit(context.Context, Commit) error { return fmt.Errorf("store: %w", ErrReadOnly) }
+
+// Close implements Store.
+func (j joined) Close() error {
+	errs := make([]error, len(j))
+	for i, s := range j {
+		errs[i] = s.Close()
+	}
+	return errors.Join(errs...)
+}

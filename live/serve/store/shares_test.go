@@ -108,6 +108,58 @@ func TestOneShareBecomesMany(t *testing.T) {
 	_ = more
 }
 
+// All shares are read as one store, in which nothing is written.
+func TestReadAllShares(t *testing.T) {
+	address, ctx := pgtest.Database(t), t.Context()
+	for i, s := range sharesAt(t, address, 3) {
+		if _, err := s.Begin(ctx, ""); err != nil {
+			t.Fatal(err)
+		}
+		c := create(7, fmt.Sprint("shop", i))
+		c.Writes[0].Lines, c.Writes[0].Units = [][]byte{fmt.Append(nil, "line of ", i)}, fmt.Append(nil, "units of ", i)
+		c.Audit = [][]byte{fmt.Append(nil, "did ", i)}
+		if err := s.Commit(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open, err := PostgresReader(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close()
+	o, err := all.Begin(ctx, "")
+	heads, err2 := all.Heads(ctx)
+	if err != nil || err2 != nil || len(o.Experiments) != 3 || len(heads.Experiments) != 3 {
+		t.Fatalf("%v, %v, %v, %v", o, heads, err, err2)
+	}
+	for i, r := range o.Experiments {
+		of, err := all.Load(ctx, r.ID)
+		if want := fmt.Sprint("units of ", i); heads.Experiments[i].ID != r.ID || r.Name != fmt.Sprint("shop", i) || err != nil ||
+			fmt.Sprintf("%s", of.Units) != "["+want+"]" {
+			t.Errorf("%v has %s, %v", r, of.Units, err)
+		}
+		for line, err := range all.Lines(ctx, r.ID, 0) {
+			if err != nil || string(line) != fmt.Sprint("line of ", i) {
+				t.Errorf("%s, %v", line, err)
+			}
+		}
+	}
+	var did []string
+	for line, err := range all.Audit(ctx, 1) {
+		did = append(did, fmt.Sprint(string(line), err))
+	}
+	if fmt.Sprint(did) != "[did 1<nil> did 2<nil>]" {
+		t.Error(did)
+	}
+	if err := all.Commit(ctx, create(1, "none")); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("it is written: %v", err)
+	}
+}
+
 // Of two shares that create one name at once one does, and the other has written nothing.
 func TestNameOnceInAllShares(t *testing.T) {
 	address, ctx := pgtest.Database(t), t.Context()
