@@ -4,9 +4,12 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sotto-dp/sotto/internal/pgtest"
 )
@@ -67,4 +70,71 @@ func BenchmarkTakeOver(b *testing.B) {
 		nodes[0] = next
 	}
 	_ = nodes[0].Close()
+}
+
+// Decisions and rewards of 16 experiments in 8 shares, which one, two and three processes share out, all of them in
+// this one; 64 clients ask whoever writes. Beside them what a second costs in which nobody asks, and how long it takes
+// from the end of a process until the others write all that it did.
+func BenchmarkNodes(b *testing.B) {
+	for nodes := 1; nodes <= 3; nodes++ {
+		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
+			const shares = 8
+			address, ctx := pgtest.Database(b), context.Background()
+			all := []*Shares{sharesAt(b, address, "node0", shares)}
+			names := beginIn(b, 16, all[0])
+			for i := range nodes - 1 {
+				all = append(all, sharesAt(b, address, fmt.Sprint("node", 1+i), shares))
+			}
+			within(b, time.Minute, "that all write as many", func() bool {
+				each, whole := every(shares, all...)
+				return whole && slices.Max(each) <= (shares+nodes-1)/nodes
+			})
+			from := cpu()
+			time.Sleep(2 * time.Second)
+			b.ReportMetric(float64((cpu()-from).Microseconds())/2e3, "idle-ms/s")
+			// a machine that stands still has takeovers, and clients ask again
+			ask := func(name string, what func(e *Engine) error) error {
+				for {
+					e := writerOf(b, name, all...)
+					if e != nil {
+						if err := what(e); !errors.Is(err, ErrUnavailable) {
+							return err
+						}
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}
+			n := max(b.N, 64)
+			tokens := make([]string, n)
+			from = cpu()
+			clients(b, 64, n, func(i int) error {
+				return ask(names[i%len(names)], func(e *Engine) error {
+					d, err := e.Decide(ctx, names[i%len(names)], fmt.Sprint(i))
+					tokens[i] = d.Token
+					return err
+				})
+			})
+			b.ReportMetric(float64((cpu()-from).Nanoseconds())/1e3/float64(n), "decide-µs")
+			b.ResetTimer()
+			from = cpu()
+			clients(b, 64, n, func(i int) error {
+				return ask(names[i%len(names)], func(e *Engine) error {
+					_, err := e.Reward(ctx, names[i%len(names)], Report{tokens[i], 1})
+					return err
+				})
+			})
+			b.ReportMetric(float64((cpu()-from).Nanoseconds())/1e3/float64(n), "reward-µs")
+			perSecond(b, n)
+			if nodes > 1 {
+				b.StopTimer()
+				if err := all[nodes-1].Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(within(b, time.Minute, "a takeover", func() bool {
+					_, whole := every(shares, all[:nodes-1]...)
+					return whole
+				}).Seconds()*1e3, "takeover-ms")
+			}
+		})
+	}
 }
