@@ -20,8 +20,11 @@ const Name = "demo"
 // The declaration is not sticky and its visitors have no names, so that nothing grows.
 const declaration = `
 name: demo
-description: Which color of the button do made-up visitors click?
-arms: [{name: red, value: "#c00"}, {name: green, value: "#080"}, {name: blue, value: "#00c"}]
+description: Which headline do made-up visitors click?
+arms:
+  - {name: plain, value: Our jackets for autumn}
+  - {name: question, value: Ready for the rain?}
+  - {name: number, value: 7 jackets that keep you dry}
 policy: {policy: dp-klucb, first: 30}
 budget: {epsilon: 1}
 unit: {of: visit, assignments: 1}

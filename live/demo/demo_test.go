@@ -45,7 +45,7 @@ func TestVisitInTime(t *testing.T) {
 	if !strings.Contains(last, "clicked") || !strings.Contains(last, "ε = 1;") {
 		t.Error(last)
 	}
-	if err := e.Stop(t.Context(), Name, "blue"); err != nil {
+	if err := e.Stop(t.Context(), Name, "number"); err != nil {
 		t.Fatal(err)
 	}
 	if err := Visit(t.Context(), e, func(string) {}); err != nil { // it ends by itself
