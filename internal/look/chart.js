@@ -1,6 +1,6 @@
 // Charts of the pages, on uPlot: lines with bands, steps, stacked areas. Each is a figure.chart and
 // follows the colour scheme. Point at it, or focus it and press ← → (Home, End, Esc): what is there
-// is in the legend, and spoken. A table beside it has the same numbers.
+// is in a tip over the chart, which moves nothing, and spoken. A table beside it has the same numbers.
 //
 // Charts.enhance(root) draws each figure[data-kind] below root from its own table, and after a
 // change of the table anew. Attributes of the figure: data-kind is line, step or area; data-x is
@@ -9,9 +9,12 @@
 // and data-dash a dashed line. A cell's data-v is its value, data-lo and data-hi its band.
 //
 // Charts.make(figure, {kind, x: {kind, label}, y: {label, log, min, max}, height, empty, table,
-// series: [{name, hue, dash, band, points, span}]}) makes one from numbers; x.bin, of steps, is how
+// focus, labels, series: [{name, hue, dash, band, points, span}]}) makes one from numbers; labels puts
+// names beside the ends of lines, as far as there is room, and with focus, of five series or more, the
+// one that set calls lead and the one that is pointed at, or chosen by ↑ ↓, have colours and bands, the
+// rest is grey; x.bin, of steps, is how
 // long the last of them is; points says whether values have dots, and span that a line goes on where
-// y is null, where else it has a gap: .set({x: [], end, series: [{y: [], lo: [], hi: []}]}) draws,
+// y is null, where else it has a gap: .set({x: [], end, lead, series: [{y: [], lo: [], hi: []}]}) draws,
 // the last values until end if it is given, as often as wished, and .destroy() takes it away.
 "use strict";
 const Charts = (() => {
@@ -43,7 +46,9 @@ const Charts = (() => {
 
   const make = (figure, spec) => {
     const time_ = spec.x.kind === "time", area = spec.kind === "area";
-    const legend = element("ul", {class: "legend"}), at = element("li", {class: "at"});
+    const focus = !!spec.focus && spec.series.length >= 5;
+    const legend = element("ul", {class: focus ? "legend long" : "legend", ...(focus ? {tabindex: 0} : {})});
+    const tip = element("div", {class: "tip", "aria-hidden": "true", hidden: ""});
     const name = figure.querySelector("figcaption")?.textContent ?? spec.y.label ?? "chart";
     const box = element("div", {class: "canvas", tabindex: 0, role: "application", "aria-roledescription": "chart",
       "aria-label": name + ": arrow keys read its values"});
@@ -54,7 +59,7 @@ const Charts = (() => {
     const own = [legend, empty, box, spoken];
     if (before) before.after(...own); else figure.prepend(...own);
     if (table) figure.append(table);
-    let tones, font, plot = null, data = null, index = -1;
+    let tones, font, plot = null, data = null, index = -1, hot = -1, pinned = -1, where = "", byKeys = false;
     const series = spec.series.map((s, i) => ({hue: i % 8 + 1, ...s, on: true}));
     const paint = () => {
       const style = getComputedStyle(figure);
@@ -62,18 +67,39 @@ const Charts = (() => {
       font = "12px " + style.fontFamily;
     };
     paint();
+    const swatch = s => element("span", {class: "swatch " + (area ? "" : s.dash ? "dash" : "line"), "data-hue": s.hue});
+    // What has its colour: all of few series, and of many the leader and the one that is looked at.
+    const lit = i => !focus || i === hot || i === data?.lead;
+    const tone = i => lit(i) ? tones("s" + series[i].hue) : faint(tones("strong"), area ? .35 : .55);
+    const heat = k => {
+      if (!focus || k === hot) return;
+      hot = k;
+      mark_();
+      plot?.redraw(false);
+    };
+    const mark_ = () => series.forEach((s, i) => {
+      s.button.classList.toggle("lit", lit(i));
+      if (focus) s.button.setAttribute("aria-pressed", String(i === pinned));
+    });
     for (const s of series) {
-      s.value = element("span", {class: "value"});
-      s.button = element("button", {type: "button", "aria-pressed": "true"},
-        element("span", {class: "swatch " + (area ? "" : s.dash ? "dash" : "line"), "data-hue": s.hue}), s.name);
+      s.button = element("button", {type: "button", "aria-pressed": String(!focus)}, swatch(s), s.name);
+      if (focus) {
+        const k = series.indexOf(s);
+        s.button.addEventListener("pointerenter", () => heat(k));
+        s.button.addEventListener("pointerleave", () => heat(pinned));
+      }
       s.button.addEventListener("click", () => {
+        if (focus) {
+          pinned = pinned === series.indexOf(s) ? -1 : series.indexOf(s);
+          heat(pinned);
+          return;
+        }
         s.on = !s.on;
         s.button.setAttribute("aria-pressed", s.on);
         feed(true);
       });
-      legend.append(element("li", {}, s.button, s.value));
+      legend.append(element("li", {}, s.button));
     }
-    legend.append(at);
 
     const faint = (tone, share) => {
       const n = /^#(..)(..)(..)$/.exec(tone);
@@ -85,16 +111,64 @@ const Charts = (() => {
       if (y == null) return "";
       return number(y) + (d.lo?.[i] != null ? " (" + number(d.lo[i]) + " to " + number(d.hi[i]) + ")" : "");
     };
+    // The series that is nearest to the pointer, of an area the one that it is in.
+    const nearest = () => {
+      const {left, top} = plot.cursor;
+      if (left < 0 || index < 0) return pinned;
+      let best = pinned, away = Infinity;
+      for (const [i, s] of series.entries()) {
+        const y = plot.data[s.line][index];
+        if (y == null || !s.on) continue;
+        const at = plot.valToPos(y, "y"), d = area ? (at <= top ? top - at : Infinity) : Math.abs(at - top);
+        if (d < away) { best = i; away = d; }
+      }
+      return best;
+    };
     const show = () => {
       index = Math.min((spec.x.bin ? plot?.cursor.idxs?.[1] : plot?.cursor.idx) ?? -1, (data?.x.length ?? 0) - 1);
       const there = data && index >= 0 && index < data.x.length;
-      at.textContent = there ? (spec.x.label ? spec.x.label + " " : "") + position(index) : "";
-      for (const s of series) s.value.textContent = there && s.on ? tell(s, index) : "";
+      where = there ? (spec.x.label ? spec.x.label + " " : "") + position(index) : "";
+      tip.hidden = !there;
+      if (!there) { if (plot) heat(pinned); return; }
+      if (!byKeys) heat(nearest());
+      const rows = series.filter((s, i) => s.on && (!focus || lit(i)) && tell(s, index));
+      tip.replaceChildren(element("b", {}, where), ...rows.map(s => element("div", {}, swatch(s), s.name + " ",
+        element("span", {class: "value"}, tell(s, index)))));
+      tip.classList.toggle("left", plot.valToPos(data.x[index], "x") > plot.over.clientWidth / 2);
+    };
+    // Names beside the ends of lines, or in the layers of an area: the leader's and the one's that is looked
+    // at first, then the others' for which there is room.
+    const room = () => Math.round(Math.min(110, (box.clientWidth || 600) * .2));
+    const label = u => {
+      const {ctx, bbox} = u, r = devicePixelRatio, taken = [];
+      ctx.save();
+      ctx.font = font.replace("12px", 12 * r + "px");
+      ctx.textBaseline = "middle";
+      ctx.textAlign = "left";
+      const order = series.map((_, i) => i).filter(i => series[i].on).sort((a, b) => lit(b) - lit(a));
+      for (const i of order) {
+        const y = u.data[series[i].line].at(-1);
+        if (y == null) continue;
+        let at = u.valToPos(y, "y", true);
+        if (area) {
+          const next = u.valToPos(i ? u.data[series[i - 1].line].at(-1) : 0, "y", true);
+          if (next - at < 13 * r) continue;
+          at = (at + next) / 2;
+        }
+        at = Math.max(bbox.top + 6 * r, Math.min(bbox.top + bbox.height - 6 * r, at));
+        if (taken.some(t => Math.abs(t - at) < 13 * r)) continue;
+        taken.push(at);
+        let text = series[i].name;
+        while (text.length > 1 && ctx.measureText(text).width > room() * r) text = text.replace(/…?.…?$/u, "…");
+        ctx.fillStyle = focus && !lit(i) ? tones("quiet") : tones("ink");
+        ctx.fillText(text, bbox.left + bbox.width + 8 * r, at);
+      }
+      ctx.restore();
     };
     const options = () => {
       const steps = uPlot.paths.stepped({align: 1}), o = {
         width: box.clientWidth || 600, height: spec.height ?? (box.clientWidth < 480 ? 216 : 300),
-        padding: [10, 16, 0, 0], legend: {show: false}, cursor: {drag: {x: false, y: false}, y: false, points: {size: 7, show: !spec.x.bin},
+        padding: [10, spec.labels ? room() + 12 : 16, 0, 0], legend: {show: false}, cursor: {drag: {x: false, y: false}, y: false, points: {size: 7, show: !spec.x.bin},
           ...(spec.x.bin ? {dataIdx: (u, k, i, x) => Math.max(0, u.data[0][i] > x ? i - 1 : i)} : {})},
         tzDate: t => uPlot.tzDate(new Date(t * 1000), "Etc/UTC"),
         scales: {
@@ -113,24 +187,24 @@ const Charts = (() => {
             values: (u, v) => v.map(x => x == null ? "" : spec.y.log ? mark(x) : number(x)),
             size: (u, v) => 14 + 7 * Math.max(3, ...(v ?? []).map(x => x.length))},
         ],
-        series: [{}], bands: [], hooks: {setCursor: [show]},
+        series: [{}], bands: [], hooks: {setCursor: [show], draw: spec.labels ? [label] : []},
       };
       // Bands come first: a line is over all of them.
-      if (!area) for (const s of series) if (s.band) {
+      if (!area) for (const [i, s] of series.entries()) if (s.band) {
         const k = o.series.length, edge = {stroke: "transparent", width: 0, points: {show: false},
           paths: spec.kind === "line" ? undefined : steps};
         s.edges = [k, k + 1];
         o.series.push({...edge}, {...edge});
-        o.bands.push({series: [k + 1, k], fill: () => faint(tones("s" + s.hue), .18)});
+        o.bands.push({series: [k + 1, k], fill: () => lit(i) ? faint(tone(i), .18) : "transparent"});
       }
       for (const [i, s] of series.entries()) {
         s.line = o.series.length;
-        const tone = () => tones("s" + s.hue), few = () => spec.kind === "line" && data.x.length <= 40;
-        o.series.push({label: s.name, stroke: tone, width: area ? 1 : 2, dash: s.dash ? [7, 5] : undefined,
-          paths: spec.kind === "line" ? undefined : steps, points: {show: s.points ?? few, size: 6, fill: tone}, spanGaps: !!s.span});
+        const own = () => tone(i), few = () => spec.kind === "line" && data.x.length <= 40;
+        o.series.push({label: s.name, stroke: own, width: area ? 1 : focus ? 1.5 : 2, dash: s.dash ? [7, 5] : undefined,
+          paths: spec.kind === "line" ? undefined : steps, points: {show: s.points ?? few, size: 6, fill: own}, spanGaps: !!s.span});
         if (area) {
-          if (i) o.bands.push({series: [i + 1, i], fill: () => faint(tone(), .72)});
-          else o.series[1].fill = () => faint(tone(), .72);
+          if (i) o.bands.push({series: [i + 1, i], fill: () => faint(own(), .72)});
+          else o.series[1].fill = () => faint(own(), .72);
         }
       }
       return o;
@@ -152,12 +226,13 @@ const Charts = (() => {
       const none = !data.x.length;
       empty.hidden = !none; box.hidden = none; legend.hidden = none;
       if (none) return;
-      if (!plot) { box.replaceChildren(); plot = new uPlot(options(), columns(), box); }
+      if (!plot) { plot = new uPlot(options(), columns(), box); box.append(tip); }
       else plot.setData(columns());
       if (toggled) for (const s of series) {
         if (area) continue; // what is off adds nothing
         for (const k of [s.line, ...(s.edges ?? [])]) plot.setSeries(k, {show: s.on});
       }
+      mark_();
       show();
     };
     const write = () => {
@@ -173,16 +248,29 @@ const Charts = (() => {
     const go = i => {
       if (!plot) return;
       i = Math.max(0, Math.min(data.x.length - 1, i));
+      byKeys = true;
       plot.setCursor({left: plot.valToPos(data.x[i] + (spec.x.bin ?? 0) / 2, "x"), top: 10});
       index = i;
-      const parts = series.filter(s => s.on && tell(s, i)).map(s => s.name + " " + tell(s, i));
-      spoken.textContent = [at.textContent, ...parts].join(", ");
+      speak();
     };
-    const leave = () => { plot?.setCursor({left: -10, top: -10}); spoken.textContent = ""; };
+    const speak = () => {
+      const parts = series.filter((s, k) => s.on && (!focus || lit(k)) && tell(s, index)).map(s => s.name + " " + tell(s, index));
+      spoken.textContent = [where, ...parts].join(", ");
+    };
+    const leave = () => { byKeys = false; plot?.setCursor({left: -10, top: -10}); spoken.textContent = ""; };
+    box.addEventListener("pointermove", () => { byKeys = false; });
+    box.addEventListener("pointerleave", leave);
     box.addEventListener("keydown", e => {
       if (!data || e.ctrlKey || e.altKey || e.metaKey) return;
       const last = data.x.length - 1, stride = e.shiftKey ? 10 : 1;
       const to = {ArrowLeft: index < 0 ? last : index - stride, ArrowRight: index + stride, Home: 0, End: last}[e.key];
+      if (focus && (e.key === "ArrowUp" || e.key === "ArrowDown")) {
+        e.preventDefault();
+        byKeys = true;
+        heat((hot + (e.key === "ArrowUp" ? series.length - 1 : 1)) % series.length);
+        if (index >= 0) { show(); speak(); }
+        return;
+      }
       if (e.key === "Escape") leave();
       else if (to !== undefined) { e.preventDefault(); go(to); }
     });
