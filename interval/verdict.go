@@ -100,7 +100,7 @@ func (e *Earned) Told() bool { return e != nil && e.Interval[0] < e.Interval[1] 
 // Text is what was earned, in a half sentence.
 func (e *Earned) Text() string {
 	lo, hi := words.Outward(e.Interval[0], e.Interval[1])
-	return lo + " to " + hi + " against equal shares"
+	return lo + " to " + hi + " against an even split"
 }
 
 // Assumes is what a verdict with ConstantRates says beside itself, in sentences; else nothing.

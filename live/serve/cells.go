@@ -114,7 +114,7 @@ func measuredBy(decl *Experiment, arms []ArmInfo, cells []CellInfo) *ByCell {
 		return nil
 	}
 	out := &ByCell{By: decl.By.Key, Minimum: of.Least,
-		Measures: Measures{Control: decl.Arms[controlOf(decl)].Name, Confidence: interval.Confidence}}
+		Measures: Measures{Control: decl.Arms[ControlOf(decl)].Name, Confidence: interval.Confidence}}
 	out.Says = celledSays(decl, len(cells), of.Least)
 	for _, c := range withOff(cells, arms) {
 		out.Each = append(out.Each, rewardOfCell(decl, c, len(cells)))
@@ -141,7 +141,7 @@ func rewardOfCell(decl *Experiment, c CellInfo, cells int) Measure {
 		Budget: fmt.Sprint(decl.Budget)}
 	table, named := decl.Table(), namedArms(decl, c.Arms)
 	table.Cells = cells
-	control := controlOf(decl)
+	control := ControlOf(decl)
 	for a := range c.Arms {
 		out.add(decl.Arms[a].Name, named[a].Sums, table.Mean(named[a].Sums))
 	}

@@ -34,6 +34,7 @@ type hours struct {
 	rows []store.Hour // that ended and are to be written
 	// of the arms that were added, the hour of the last decision before: hours from it on have them
 	added []int64
+	first recent // of its first hours, finer
 	// of the floor's coin, in the hour that n counts and in all before it, and the terms of now
 	coins, before coins
 	terms         terms
@@ -44,7 +45,65 @@ func (h *hours) count(arm int, now int64) {
 	if at := now / hourMillis; at > h.at {
 		h.turn(at)
 	}
+	if h.first.over = h.first.over || h.first.bins == nil && !h.empty(); !h.first.over {
+		h.first.count(arm, len(h.n), now)
+	}
 	h.n[arm]++
+}
+
+// empty says whether there was no decision yet.
+func (h *hours) empty() bool {
+	return len(h.past) == 0 && !slices.ContainsFunc(h.n, func(n int) bool { return n > 0 })
+}
+
+// recent are the first decisions of an experiment in bins that are finer than an hour and grow with its age, as
+// long as they are, and as long as the process that saw the first of them goes on: what whoever asks for counts
+// each second has seen.
+type recent struct {
+	step  int // of recentSteps; past the last there are none any more
+	began int64
+	bins  [][]int // from the first decision on, by arm; nil of one without decisions
+	over  bool    // it has begun without them
+}
+
+// How long a bin is, in milliseconds: each is a multiple of the one before. There are mostBins at most.
+var recentSteps = [...]int64{1e3, 5e3, 15e3, 60e3, 300e3, 900e3}
+
+const mostBins = 120
+
+// count counts a decision of an arm of so many.
+func (r *recent) count(arm, arms int, now int64) {
+	if r.bins == nil {
+		r.began = now / recentSteps[0]
+	}
+	for {
+		at := max(now/recentSteps[r.step]-r.began, int64(len(r.bins)-1))
+		if at < mostBins {
+			r.bins = append(r.bins, make([][]int, at+1-int64(len(r.bins)))...)
+			r.bins[at] = append(r.bins[at], make([]int, max(0, arms-len(r.bins[at])))...)
+			r.bins[at][arm]++
+			return
+		}
+		if r.step+1 == len(recentSteps) {
+			*r = recent{over: true}
+			return
+		}
+		r.coarsen(recentSteps[r.step+1] / recentSteps[r.step])
+	}
+}
+
+// coarsen makes one bin of so many.
+func (r *recent) coarsen(of int64) {
+	began, bins := r.began/of, [][]int(nil)
+	for i, n := range r.bins {
+		at := (r.began+int64(i))/of - began
+		bins = append(bins, make([][]int, at+1-int64(len(bins)))...)
+		bins[at] = append(bins[at], make([]int, max(0, len(n)-len(bins[at])))...)
+		for a := range n {
+			bins[at][a] += n[a]
+		}
+	}
+	r.step, r.began, r.bins = r.step+1, began, bins
 }
 
 // grow has one arm more from an hour on. It was off as long as it was not there, to the floor's coin.
@@ -132,6 +191,28 @@ func readDecisions(b []byte, n []int) (left []byte, err error) {
 		n[i], b = int(x), b[size:]
 	}
 	return b, nil
+}
+
+// Early are the decisions that were issued in the first hours of an experiment, in bins of a length that grows with
+// its age, at most a quarter of an hour; none of an older one, or since another process goes on with it.
+func (e *Engine) Early(_ context.Context, name string) (step time.Duration, bins []Hour, err error) {
+	x, err := e.find(name)
+	if err != nil {
+		return 0, nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r, arms := &x.hours.first, len(x.hours.n)
+	if len(r.bins) == 0 {
+		return 0, nil, nil
+	}
+	millis := recentSteps[r.step]
+	for i, n := range r.bins {
+		h := Hour{time.UnixMilli((r.began + int64(i)) * millis).UTC(), make([]int, arms)}
+		copy(h.Decisions, n)
+		bins = append(bins, h)
+	}
+	return time.Duration(millis) * time.Millisecond, bins, nil
 }
 
 // Hours are the hours in which decisions of an experiment were issued, by time.

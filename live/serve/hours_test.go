@@ -83,6 +83,54 @@ func TestHours(t *testing.T) {
 	check(open(t, cfg), 5, 7, info.Arms[0].Decisions+info.Arms[1].Decisions-2, 1)
 }
 
+// The first hours come in bins that grow with the age: none is lost, each is in its bin, and of an older
+// experiment, or one that another process has begun, there are none.
+func TestEarly(t *testing.T) {
+	h := hours{at: -1, n: make([]int, 2)}
+	const began = 1_700_000_003_000 // ends within no bin
+	made := map[int64]int{}
+	seen := map[time.Duration]bool{}
+	for now, n := int64(began), 0; now < began+30*hourMillis; now, n = now+int64(700+n*n), n+1 {
+		arm := n % 3 / 2
+		h.count(arm, now)
+		made[now]++
+		r := &h.first
+		if r.over {
+			if now-began < 24*hourMillis {
+				t.Fatalf("there are none after %v", time.Duration(now-began)*time.Millisecond)
+			}
+			continue
+		}
+		step := recentSteps[r.step]
+		seen[time.Duration(step)*time.Millisecond] = true
+		if len(r.bins) > mostBins || r.step > 0 && len(r.bins)*int(step) < mostBins*int(recentSteps[r.step-1])-int(step) {
+			t.Fatalf("%d bins of %d ms", len(r.bins), step)
+		}
+		want := make([]int, len(r.bins))
+		for at, k := range made {
+			want[at/step-r.began] += k
+		}
+		for i, bin := range r.bins {
+			for _, k := range bin {
+				want[i] -= k
+			}
+			if want[i] != 0 {
+				t.Fatalf("bin %d of %d ms misses %d", i, step, want[i])
+			}
+		}
+	}
+	if len(seen) != len(recentSteps) {
+		t.Errorf("bins were %v", seen)
+	}
+	again := hours{at: -1, n: make([]int, 2)}
+	if err := again.restore(h.write()); err != nil {
+		t.Fatal(err)
+	}
+	if again.count(0, began+31*hourMillis); again.first.bins != nil {
+		t.Error("an experiment that went on has bins")
+	}
+}
+
 // Where decisions count when they are activated, so do hours.
 func TestHoursOfActivations(t *testing.T) {
 	c := newClock()

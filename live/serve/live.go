@@ -124,6 +124,23 @@ func VerdictOf(x *Experiment, arms []ArmInfo) interval.Verdict {
 	return x.Table().Verdict(namedArms(x, arms))
 }
 
+// AgainstControl are intervals for the mean of each arm less that of ControlOf, by arm: of those that a
+// verdict compares, all of which hold together. One is nil where nothing is known.
+func AgainstControl(x *Experiment, arms []ArmInfo, v interval.Verdict) []*[2]float64 {
+	control, against := ControlOf(x), make([]*[2]float64, len(arms))
+	named, table := namedArms(x, arms), x.Table()
+	compared := map[string]bool{v.Leader: true}
+	for _, o := range v.Over {
+		compared[o.Arm] = true
+	}
+	for a := range arms {
+		if a != control && compared[named[a].Name] {
+			against[a] = table.Lead(named, a, control)
+		}
+	}
+	return against
+}
+
 func namedArms(x *Experiment, arms []ArmInfo) []interval.NamedArm {
 	named := make([]interval.NamedArm, len(arms))
 	for i, a := range arms {

@@ -149,8 +149,8 @@ func (m *measuring[T]) get(arms []ArmInfo, anew func() *T) *T {
 // Measured is as that of Info.
 func (r *Replayed) Measured() *Measures { return measured(&r.Experiment, r.Arms, r.Metrics, 1) }
 
-// controlOf is the arm that the others are held against.
-func controlOf(decl *Experiment) int {
+// ControlOf is the arm that the others are held against: the declared fallback, or the first.
+func ControlOf(decl *Experiment) int {
 	return max(0, slices.IndexFunc(decl.Arms, func(a decls.Arm) bool { return a.Name == decl.Fallback }))
 }
 
@@ -160,7 +160,7 @@ func measured(decl *Experiment, arms []ArmInfo, sums [][]float64, parts int) *Me
 	if err != nil || len(played) == 0 || len(sums) != len(played) { // it was checked
 		return nil
 	}
-	control := controlOf(decl)
+	control := ControlOf(decl)
 	out := &Measures{Control: decl.Arms[control].Name, Confidence: interval.Confidence}
 	joint := decl.Table().Joint
 	rows := len(played) + len(decl.Ratios)

@@ -274,6 +274,55 @@ type Point struct {
 	Sums interval.Sums // all of the arm so far
 }
 
+// An Earning is what a rule of an experiment with contexts would have earned a decision, as of a release.
+type Earning struct {
+	At       time.Time
+	Rule     int
+	N        int // decisions that were released
+	Mean     float64
+	Interval [2]float64 // holds together with those of all rules at all times
+}
+
+// Earnings are how the estimates of an experiment's rules have gone up to what is known of it, from the lines of
+// its transcript.
+func (e *Engine) Earnings(ctx context.Context, info Info) (iter.Seq2[Earning, error], error) {
+	x, err := e.find(info.Experiment.Name)
+	if err != nil {
+		return nil, err
+	}
+	lines := e.lines(ctx, x, 0)
+	return func(yield func(Earning, error) bool) {
+		b, err := newBoard(&info.Experiment)
+		n := 0
+		for line, failed := range lines {
+			if n++; err != nil || n > info.Lines {
+				break
+			}
+			var at entry
+			if err = failed; err == nil { // it was verified when it was read first
+				at, err = readEntry(chain.Object(line))
+			}
+			before := b.queues[0].Releases
+			if err == nil {
+				err = b.show(&at.line, at.at)
+			}
+			if err != nil {
+				err = fmt.Errorf("%w: line %d: %w", ErrTranscript, n, err)
+				break
+			}
+			for i, r := range b.rules {
+				mean, within, ok := (&ContextualInfo{Rules: b.rules}).Earned(i)
+				if ok && b.queues[0].Releases > before && !yield(Earning{at.at, i, r.N, mean, within}, nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(Earning{}, err)
+		}
+	}, nil
+}
+
 // Course is how an experiment is, and all of its releases up to then, from the lines of its
 // transcript.
 func (e *Engine) Course(ctx context.Context, name string) (Info, iter.Seq2[Point, error], error) {

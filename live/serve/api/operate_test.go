@@ -422,7 +422,7 @@ func TestPageRoutes(t *testing.T) {
 	open := map[string]bool{"GET /{$}": true, "GET /login": true, "POST /login": true, "POST /logout": true,
 		"GET /assets/{file...}": true, "GET /login/issuer": true, "GET /login/callback": true}
 	reads := map[string]bool{"GET /experiments/{name}": true, "GET /experiments/{name}/ledger": true,
-		"GET /experiments/{name}/events": true, "GET /account": true}
+		"GET /experiments/{name}/events": true, "GET /experiments/{name}/report": true, "GET /account": true}
 	for _, file := range []string{"transcript.jsonl", "ledger.csv", "hours.csv", "batches.csv"} {
 		reads["GET /experiments/{name}/"+file] = true
 		reader.want(200, "GET", "/experiments/secret/"+file, "")

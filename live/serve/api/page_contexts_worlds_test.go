@@ -134,7 +134,8 @@ func (p *contextsWorld) play(t *testing.T, report map[int]string) (all []seen, r
 			released = time.Now()
 		}
 		if second%3 == 0 {
-			paths := []string{"/", "/experiments/segments", "/experiments/segments/ledger", x + "/report", x}
+			paths := []string{"/", "/experiments/segments", "/experiments/segments/ledger", x + "/report", x,
+				"/experiments/segments/report"}
 			if second%12 == 0 {
 				for _, file := range []string{"transcript.jsonl", "ledger.csv", "hours.csv", "batches.csv"} {
 					paths = append(paths, "/experiments/segments/"+file)

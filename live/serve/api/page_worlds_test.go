@@ -215,7 +215,8 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 		for _, look := range []string{"/", "/experiments/shop", "/experiments/shop/ledger",
 			"/metrics", "/experiments/shown", "/v1/experiments/shown", "/v1/experiments/shown/report",
 			"/v1/experiments/shop/report", "/experiments/shown/ledger", "/experiments/back",
-			"/experiments/back/ledger"} {
+			"/experiments/back/ledger",
+			"/experiments/shop/report", "/experiments/shown/report"} {
 			for _, key := range []string{"", reader} {
 				out := ask(key, "GET", look, "")
 				all = append(all, seen{time.Now(), fmt.Sprintln(look, out.Code, out.Header(), out.Body)})

@@ -28,6 +28,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"GET /login/callback":    f.page(0, p.EndLogin),
 
 		"GET " + one + "/ledger":           f.shown(p.Ledger),
+		"GET " + one + "/report":           f.shown(f.reportPage),
 		"GET " + one + "/transcript.jsonl": f.shown(p.Transcript),
 		"GET " + one + "/model.json":       f.shown(p.Model),
 		"GET " + one + "/ledger.csv":       f.shown(p.LedgerFile),

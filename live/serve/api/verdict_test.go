@@ -57,7 +57,7 @@ public: true
 	}
 	page := strings.ReplaceAll(w.want(200, "GET", "/experiments/shop", ""), "&#39;", "'")
 	for text, is := range map[string]bool{`data-verdict="conclusive"`: true, "blue is better than red, by ": true,
-		"assume that each arm's mean": false, "against equal shares": false} {
+		"assume that each arm's mean": false, "against an even split": false} {
 		if strings.Contains(page, text) != is {
 			t.Errorf("it is not %v that the page has %s", is, text)
 		}

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sotto-dp/sotto/internal/report"
@@ -35,8 +37,8 @@ const (
 	rewardsAlone = "Rewards alone are protected: contexts, features, ids of actions and what was decided are " +
 		"used as they come, and may be seen."
 	contextsToo = "Contexts, features and rewards are protected, from all others: what they are given, and what " +
-		"is shown here, depends on a decision's by released noisy %s alone. What she is given is chosen by " +
-		"her own context."
+		"is shown here, depends on a decision's by released noisy %s alone. What is given is chosen by the " +
+		"context of whoever is given it."
 )
 
 // A Rule is another way to choose, with what it would have earned a decision.
@@ -76,6 +78,21 @@ func (g *Gain) Text() string {
 		text += " or more"
 	}
 	return text
+}
+
+// Head says in a few words whether the policy has won.
+func (g *Gain) Head() string {
+	switch {
+	case g.Interval == nil:
+		return "No answer yet"
+	case g.Interval[0] > 0:
+		return "The policy wins"
+	case g.Interval[1] < 0:
+		return "The policy loses"
+	case *g.Estimate > 0:
+		return "The policy is ahead, not yet conclusive"
+	}
+	return "The policy is not ahead"
 }
 
 // contextsOf is nil where there are arms.
@@ -166,6 +183,35 @@ func queuesOf(info serve.Info) (out []queue) {
 		out = append(out, queue{info.Experiment.Arms[i].Name, a.Decisions, a.Released})
 	}
 	return out
+}
+
+// earnings are the courses of an experiment's rules, thinned as those of arms.
+func earnings(ctx context.Context, e *serve.Engine, info serve.Info) ([]Course, error) {
+	out := []Course{}
+	for i := range info.Experiment.Contextual.Rules {
+		out = append(out, Course{Arm: i, Points: [][6]float64{}})
+	}
+	if len(out) == 0 {
+		return out, nil
+	}
+	all, err := e.Earnings(ctx, info)
+	if err != nil {
+		return nil, err
+	}
+	for p, err := range all {
+		if errors.Is(err, serve.ErrTranscript) { // the page says so
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		of := out[p.Rule].Points
+		if n := len(of); n > 1 && float64(p.N) < 1.1*of[n-2][2] {
+			of = of[:n-1]
+		}
+		out[p.Rule].Points = append(of, [6]float64{float64(p.At.UnixMilli()) / 1000, float64(p.N), float64(p.N),
+			p.Mean, p.Interval[0], p.Interval[1]})
+	}
+	return out, nil
 }
 
 // table is the rules as a report has them.

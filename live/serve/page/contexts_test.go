@@ -241,6 +241,12 @@ func TestContextsLive(t *testing.T) {
 			r.Interval[1] == 0 {
 			t.Errorf("%+v", r)
 		}
+		// what the rule would have earned is drawn as it is said, up to the last release
+		if p := s.data.Course[0].Points; len(s.data.Lines) != len(v.Contexts.Rules) || len(p) == 0 ||
+			p[len(p)-1][3] != *v.Contexts.Rules[0].Estimate || p[len(p)-1][4] != v.Contexts.Rules[0].Interval[0] ||
+			p[len(p)-1][1] != float64(v.Released) {
+			t.Errorf("%v, %v", s.data.Lines, s.data.Course)
+		}
 		if len(s.data.Arms) != 1 || len(s.data.Hours.Rows) == 0 || s.data.Hours.Rows[0][1] != 200 {
 			t.Errorf("%+v", s.data)
 		}

@@ -124,6 +124,8 @@ func functions() template.FuncMap {
 		"lasts":   lasts,
 		"between": func(x *[2]float64) string { return within(x, decimalsOf(x)) },
 		"greek":   greek,
+		"signed":  signed,
+		"spread":  spread,
 		"count":   func(n int64) string { return words.Whole(int(n)) },
 		"hour":    func(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04") },
 		"field":   NewForm.field,

@@ -62,9 +62,11 @@ type Summary struct {
 	// Contexts is what there is in the place of arms, where there are none.
 	Contexts *Contexts `json:"contexts,omitempty"`
 
-	lo, hi float64
-	lines  []report.Series
-	decl   *decl.Experiment
+	control string // the arm that others are held against; empty where there are no arms
+	lo, hi  float64
+	against []*[2]float64 // of each arm's mean less the control's, nil before compare
+	lines   []report.Series
+	decl    *decl.Experiment
 }
 
 type ReportedArm struct {
@@ -189,6 +191,7 @@ func reportOf(x serve.Info) (*Summary, error) {
 	}
 	v := serve.VerdictOf(out.decl, x.Arms)
 	out.Verdict, out.Leader = &v, v.Leader
+	out.control = decl.Arms[serve.ControlOf(out.decl)].Name
 	for _, o := range v.Over {
 		d := Difference{Arm: o.Arm}
 		if o.Interval != nil {

@@ -181,6 +181,10 @@ func (s *snapshot) since(last *snapshot) []byte {
 		maps.DeleteFunc(fragments, func(name, text string) bool { return last.fragments[name] == text })
 		data.Course = nil
 		data.Hours, data.Days = data.Hours.since(last.data.Hours), data.Days.since(last.data.Days)
+		if data.Early != nil && last.data.Early != nil {
+			early := data.Early.since(*last.data.Early)
+			data.Early = &early
+		}
 		for i, c := range s.data.Course {
 			var before [][6]float64
 			if i < len(last.data.Course) {

@@ -52,6 +52,7 @@ type View struct {
 	Last              *time.Time         // of the releases
 	First, NotBefore  time.Time          // of the first release, see serve.Info
 	Leader            string             // by its private mean; empty before the first release
+	Answer            *Answer            // nil where there are contexts
 	Verdict           *interval.Verdict  // nil where there are contexts
 	Kept              string             // the arm that everybody gets since it has stopped
 	Lo, Hi            float64            // the range of rewards
@@ -71,6 +72,8 @@ type View struct {
 // first release.
 type Arm struct {
 	Name      string
+	Hue       int // of its colour, from 1
+	Dash      bool
 	Off, Kept bool
 	Leads     bool
 	Decisions int
@@ -79,7 +82,7 @@ type Arm struct {
 	Releases  int
 	Mean      *float64
 	Interval  *[2]float64
-	// Difference is of its mean less the leader's.
+	// Difference is of its mean less the control's.
 	Difference *[2]float64
 }
 
@@ -92,6 +95,7 @@ type Privacy struct {
 	Spent       string // of that, at most
 	// Share of the budget that is spent, at most; nil if it is no number.
 	Share     *float64
+	Odds      string // what the budget allows, for people; empty where it is no ε
 	Guarantee string
 	Protected string // who is protected from whom, in two sentences
 	Exposed   string // what is not protected
@@ -105,19 +109,19 @@ const exposed = "Not promised: that a %s took part, when, and %s; finer timing u
 
 // exposedOf says what is not promised of an experiment.
 func exposedOf(decl *serve.Experiment) string {
-	what := "which arm she got"
+	what := "which arm was given"
 	switch {
 	case decl.Contextual.Joint():
-		what = "which action she was given, which is chosen by her own context, to whoever sees it"
+		what = "which action was given, which is chosen by its own context, to whoever sees it"
 	case decl.Contextual != nil:
-		what = "which action she was given; contexts, features and ids of actions, which are used as they come"
+		what = "which action was given; contexts, features and ids of actions, which are used as they come"
 	}
 	return fmt.Sprintf(exposed, decl.Unit.Of, what)
 }
 
 // protected says who is protected from whom, in two sentences.
 func protected(guarantee string) string {
-	return strings.ToUpper(guarantee[:1]) + guarantee[1:] + ". In several experiments she pays the sum."
+	return strings.ToUpper(guarantee[:1]) + guarantee[1:] + ". Budgets of several experiments add up."
 }
 
 // viewOf is all of a view but what takes the transcript.
@@ -132,21 +136,21 @@ func viewOf(info serve.Info, r *Summary) *View {
 		NotBefore: info.NotBefore, Lines: info.Lines, Tip: info.Tip}
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
-		v.Arms = append(v.Arms, Arm{Name: decl.Arms[i].Name, Off: a.Off, Kept: i == info.Keep,
-			Leads: decl.Arms[i].Name == r.Leader, Decisions: a.Decisions, Released: a.Released,
-			Releases: a.Releases, Mean: r.Arms[i].Mean, Interval: r.Arms[i].Interval})
-		for _, d := range r.Differences {
-			if d.Arm == decl.Arms[i].Name {
-				v.Arms[i].Difference = d.Interval
-			}
+		v.Arms = append(v.Arms, Arm{Name: decl.Arms[i].Name, Hue: i%8 + 1, Dash: i >= many-1, Off: a.Off,
+			Kept: i == info.Keep, Leads: decl.Arms[i].Name == r.Leader, Decisions: a.Decisions,
+			Released: a.Released, Releases: a.Releases, Mean: r.Arms[i].Mean, Interval: r.Arms[i].Interval})
+		if i < len(r.against) { // an arm may come without a release
+			v.Arms[i].Difference = r.against[i]
 		}
 	}
+	v.Answer = answerOf(info, r)
 	if v.Contexts = contextsOf(info); v.Contexts != nil {
 		v.Decisions, v.Batches = info.Contextual.Decisions, info.Contextual.Releases
 	}
 	for i := range v.Arms {
 		v.Arms[i].Share = float64(v.Arms[i].Decisions) / float64(max(1, v.Decisions))
 	}
+	v.Arms = ranked(v.Arms)
 	v.State, v.Says = stateOf(info)
 	if !info.Until.IsZero() {
 		at := info.Until.UTC()
@@ -154,7 +158,8 @@ func viewOf(info serve.Info, r *Summary) *View {
 	}
 	v.Privacy = Privacy{Unit: r.Unit, Assignments: decl.Assignments(), Budget: r.Budget, Each: r.Each,
 		Spent: r.Spent, Share: r.Share, Guarantee: r.Guarantee,
-		Protected: protected(r.Guarantee), Exposed: exposedOf(&decl)}
+		Protected: protected(r.Guarantee), Exposed: exposedOf(&decl),
+		Odds: allows(decl.Total(), r.Unit)}
 	return v
 }
 
@@ -281,12 +286,17 @@ type Data struct {
 	ID    string     `json:"id,omitempty"` // of what is shown, for /events?from=
 	Arms  []string   `json:"arms"`         // with contexts one, for all decisions
 	Range [2]float64 `json:"range"`        // of rewards
-	// Course are the arms' private means, a list for each arm.
+	// Course are the arms' private means, a list for each arm; with contexts what rules would have
+	// earned, a list for each of Lines.
+	Lines  []string `json:"lines,omitempty"`
 	Course []Course `json:"course"`
 	// Hours and Days are the decisions that were issued, by arm: the last two weeks by hour, and
 	// the last 400 days by day.
 	Hours Traffic `json:"hours"`
 	Days  Traffic `json:"days"`
+	// Early are those of the first hours, in bins of Step seconds; nil of what is older.
+	Early *Traffic `json:"early,omitempty"`
+	Step  int64    `json:"step,omitempty"`
 }
 
 // Traffic is decisions by time. A row is the second in which an hour or a day of UTC begins, and
@@ -389,6 +399,7 @@ type drawn struct {
 	tip     string
 	courses []Course
 	last    *time.Time
+	against []*[2]float64
 }
 
 // dataOf is how an experiment is, and its charts' data; what was drawn before serves until there is
@@ -408,23 +419,35 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 			if before.last, err = lastRelease(ctx, e, info); err != nil {
 				return info, nil, nil, err
 			}
-			before.courses, before.tip = []Course{}, info.Tip
+			if before.courses, err = earnings(ctx, e, info); err != nil {
+				return info, nil, nil, err
+			}
+			before.tip = info.Tip
 		}
 	} else if before.courses == nil || before.tip != info.Tip {
 		courses, _, err := r.courses(course)
 		if err != nil && !errors.Is(err, serve.ErrTranscript) { // of which the page says so
 			return info, nil, nil, err
 		}
-		*before = drawn{info.Tip, courses, r.Last}
+		*before = drawn{info.Tip, courses, r.Last, serve.AgainstControl(r.decl, info.Arms, *r.Verdict)}
 	}
-	r.Last = before.last
+	r.Last, r.against = before.last, before.against
 	d := &Data{Range: [2]float64{r.lo, r.hi}, Course: before.courses}
 	for _, q := range queuesOf(info) {
 		d.Arms = append(d.Arms, q.name)
 	}
+	if r.Contexts != nil {
+		for _, rule := range r.Contexts.Rules {
+			d.Lines = append(d.Lines, rule.Name)
+		}
+	}
 	hours, err := e.Hours(ctx, name)
 	d.Hours = trafficOf(hours, len(d.Arms), time.Hour, mostHours)
 	d.Days = trafficOf(hours, len(d.Arms), 24*time.Hour, mostDays)
+	if step, bins, failed := e.Early(ctx, name); failed == nil && len(bins) > 0 {
+		early := trafficOf(bins, len(d.Arms), step, len(bins))
+		d.Early, d.Step = &early, int64(step/time.Second)
+	}
 	return info, r, d, err
 }
 

@@ -6,46 +6,59 @@
   const connection = document.getElementById("connection"), news = document.getElementById("news");
   const leader = () => document.querySelector("[data-leader]")?.dataset.leader ?? "";
 
-  // Means hold until the next release of their arm, so their lines are steps.
-  const figure = document.getElementById("course");
+  // Means hold until the next release of their arm, so their lines are steps: by time, or by how many
+  // decisions had been released. With contexts they are what rules would have earned.
+  const figure = document.getElementById("course"), over = document.getElementById("over");
+  const lines = () => data.lines ?? data.arms, lead = () => lines().indexOf(leader());
   let course = null;
   const drawMeans = () => {
-    const x = [...new Set(data.course.flatMap(c => c.points.map(p => p[0])))].sort((a, b) => a - b);
-    figure.hidden = !x.length;
+    const at = over.value === "time" ? 0 : 1;
+    const x = [...new Set(data.course.flatMap(c => c.points.map(p => p[at])))].sort((a, b) => a - b);
+    figure.hidden = over.parentElement.hidden = !x.length;
     if (!x.length) return;
-    course ??= Charts.make(figure, {kind: "step", table: true, x: {kind: "time", label: "time, UTC"},
-      y: {label: "mean"}, series: data.course.map(c => ({name: data.arms[c.arm], hue: c.arm % 8 + 1, band: true}))});
-    const last = x.at(-1), end = Math.max(last + 1, Math.min(Date.now() / 1000, last + (last - x[0]) / 25));
-    course.set({x, end, series: data.course.map(c => {
+    course ??= Charts.make(figure, {kind: "step", table: true, labels: true, focus: true,
+      x: at ? {kind: over.value === "log" ? "log" : "number", label: "decisions released"} : {kind: "time", label: "time, UTC"},
+      y: {label: "mean"}, series: data.course.map(c => ({name: lines()[c.arm], hue: c.arm % 8 + 1, dash: c.arm > 3, band: true}))});
+    const last = x.at(-1), end = at ? last * 1.01 : Math.max(last + 1, Math.min(Date.now() / 1000, last + (last - x[0]) / 25));
+    course.set({x, end, lead: lead(), series: data.course.map(c => {
       const y = [], lo = [], hi = [];
       let next = 0;
       for (const t of x) {
-        while (next < c.points.length && c.points[next][0] <= t) next++;
+        while (next < c.points.length && c.points[next][at] <= t) next++;
         const p = c.points[next - 1];
         y.push(p?.[3] ?? null); lo.push(p?.[4] ?? null); hi.push(p?.[5] ?? null);
       }
       return {y, lo, hi};
     })});
   };
+  over.addEventListener("change", () => { course?.destroy(); course = null; drawMeans(); });
 
-  // Decisions by hour, or by day where these are more than a week's.
+  // Decisions in bins that fit the age, from seconds to days; the last ends now.
   const crowd = document.getElementById("traffic"), by = document.getElementById("by");
-  let traffic = null, keep = "";
+  const words = s => s < 60 ? s + " s" : s < 3600 ? s / 60 + " min" : s < 86400 ? "hour" : "day";
+  const size = () => ({early: data.step, hours: 3600, days: 86400})[by.value];
+  let traffic = null, keep = "", bin = 0;
   const drawTraffic = () => {
     crowd.hidden = !data.hours.rows.length;
     if (crowd.hidden) return;
     document.getElementById("nobody")?.remove();
-    by.hidden = data.days.rows.length < 2;
-    if (!traffic) {
-      by.value = keep || (data.days.rows.length > 7 ? "days" : "hours");
-      traffic = Charts.make(crowd, {kind: "area", table: true, y: {label: "decisions"},
-        x: {kind: "time", label: "from, UTC", bin: by.value === "days" ? 86400 : 3600},
-        series: data.arms.map((name, i) => ({name, hue: i % 8 + 1}))});
+    const has = {early: !!data.early, hours: !data.early || data.hours.rows.length > 1, days: data.days.rows.length > 1};
+    for (const o of by.options) {
+      o.hidden = o.disabled = !has[o.value];
+      if (o.value === "early" && data.step) o.textContent = "by " + words(data.step);
     }
-    const rows = data[by.value].rows;
-    traffic.set({x: rows.map(r => r[0]), series: data.arms.map((_, i) => ({y: rows.map(r => r[i + 1])}))});
+    by.parentElement.hidden = Object.values(has).filter(x => x).length < 2;
+    by.value = keep && has[keep] ? keep : data.early ? "early" : data.days.rows.length > 7 ? "days" : "hours";
+    if (traffic && bin !== size()) { traffic.destroy(); traffic = null; }
+    bin = size();
+    traffic ??= Charts.make(crowd, {kind: "area", table: true, labels: data.arms.length > 4, focus: true, y: {label: "decisions"},
+      x: {kind: "time", label: "from, UTC", bin},
+      series: data.arms.map((name, i) => ({name, hue: i % 8 + 1}))});
+    const rows = data[by.value].rows, last = rows.at(-1)[0], now = Date.now() / 1000;
+    traffic.set({x: rows.map(r => r[0]), end: now > last ? Math.min(now, last + bin) : last + bin,
+      lead: data.lines ? 0 : lead(), series: data.arms.map((_, i) => ({y: rows.map(r => r[i + 1])}))});
   };
-  by.addEventListener("change", () => { traffic.destroy(); traffic = null; keep = by.value; drawTraffic(); });
+  by.addEventListener("change", () => { keep = by.value; drawTraffic(); });
   const draw = () => { drawMeans(); drawTraffic(); };
 
   // A fragment comes in the place of the last, with what was open in it, and where the focus was.
@@ -70,6 +83,7 @@
 
   const update = event => {
     const {html, data: more} = JSON.parse(event.data), was = leader(), before = state();
+    if (more.arms.length !== data.arms.length) { location.reload(); return; } // one was added
     for (const id in html) swap(id, html[id]);
     data.id = more.id;
     for (const c of more.course ?? []) {
@@ -77,7 +91,10 @@
       points.length = c.from;
       points.push(...c.points);
     }
-    for (const part of ["hours", "days"]) {
+    data.step = more.step;
+    for (const part of ["hours", "days", "early"]) {
+      if (!more[part]) { delete data[part]; continue; }
+      data[part] ??= {rows: []};
       data[part].rows.length = more[part].from;
       data[part].rows.push(...more[part].rows);
     }
