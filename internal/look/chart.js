@@ -134,7 +134,9 @@ const Charts = (() => {
       const rows = series.filter((s, i) => s.on && (!focus || lit(i)) && tell(s, index));
       tip.replaceChildren(element("b", {}, where), ...rows.map(s => element("div", {}, swatch(s), s.name + " ",
         element("span", {class: "value"}, tell(s, index)))));
-      tip.classList.toggle("left", plot.valToPos(data.x[index], "x") > plot.over.clientWidth / 2);
+      // A transform, which is no layout shift.
+      const right = plot.valToPos(data.x[index], "x") < plot.over.clientWidth / 2;
+      tip.style.transform = `translateX(${right ? box.clientWidth - tip.offsetWidth - 6 : plot.over.offsetLeft + 6}px)`;
     };
     // Names beside the ends of lines, or in the layers of an area: the leader's and the one's that is looked
     // at first, then the others' for which there is room.

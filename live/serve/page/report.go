@@ -65,6 +65,7 @@ type Summary struct {
 	control string // the arm that others are held against; empty where there are no arms
 	lo, hi  float64
 	against []*[2]float64 // of each arm's mean less the control's, nil before compare
+	answer  *Answer
 	lines   []report.Series
 	decl    *decl.Experiment
 }
@@ -125,6 +126,10 @@ func (all *reports) get(ctx context.Context, e *serve.Engine, name string) (made
 	out, err := reportOf(info)
 	if err != nil {
 		return madeReport{}, err
+	}
+	if out.Verdict != nil {
+		out.against = serve.AgainstControl(out.decl, info.Arms, *out.Verdict)
+		out.answer = answerOf(info, out)
 	}
 	// Of an experiment whose transcript is damaged the page says so, and has no lines.
 	if out.Contexts != nil {
@@ -231,6 +236,7 @@ func (r *Summary) draw(course func(func(serve.Point, error) bool)) error {
 	}
 	slices.SortStableFunc(best, func(a, b int) int { return cmp.Compare(*r.Arms[b].Mean, *r.Arms[a].Mean) })
 	best = best[:min(len(best), mostLines)]
+	slices.Sort(best) // so that they have the colours of the page
 	courses, total, err := r.courses(course)
 	if err != nil {
 		return err
@@ -292,6 +298,9 @@ func (r *Summary) page(decl []byte) report.Page {
 		if e := r.Verdict.Earned; e.Told() {
 			out.Facts = append(out.Facts, report.Fact{Name: "earned", Value: e.Text()})
 		}
+	}
+	if a := r.answer; a != nil && a.Interval != nil {
+		out.Facts = append(out.Facts, report.Fact{Name: a.Arm + " against " + a.Control, Value: spread(a.Interval)})
 	}
 	if r.Ramp != nil {
 		out.Facts = append(out.Facts, report.Fact{Name: "ramp", Value: r.Ramp.Says})
