@@ -202,7 +202,49 @@ async function read(page) {
     await page.keyboard.press('Escape');
     assert.equal(await spoken.textContent(), '');
   }
+  for (const width of [360, 1280]) await point(page, width);
+  await page.locator('#over').selectOption('log');
+  await page.locator('#course canvas').waitFor();
   step('charts are read by the keyboard');
+}
+
+// point goes over a chart of twelve lines, and sees that nothing moves, and that two lines have colours.
+async function point(page, width) {
+  await page.setViewportSize({ width, height: 900 });
+  const figure = await page.evaluateHandle(() => {
+    const f = document.createElement('figure');
+    f.className = 'chart';
+    f.id = 'twelve';
+    document.getElementById('main').prepend(f);
+    Charts.make(f, { kind: 'step', labels: true, focus: true, x: { kind: 'number' }, y: { label: 'mean' },
+      series: Array.from({ length: 12 }, (_, i) => ({ name: `variant ${i}`, dash: i > 3, band: true })) })
+      .set({ x: [1, 2, 3], lead: 7, series: Array.from({ length: 12 }, (_, i) => ({ y: [i, i + 1, i], lo: [i - 1, i, i - 1], hi: [i + 1, i + 2, i + 1] })) });
+    return f;
+  });
+  const lit = () => page.locator('#twelve .lit').allTextContents();
+  await page.locator('#twelve').scrollIntoViewIfNeeded();
+  assert.deepEqual(await lit(), ['variant 7']);
+  await page.waitForTimeout(200); // for what was on its way
+  const places = () => page.evaluate(() => [...document.querySelectorAll('#twelve .canvas, #twelve .legend, #arms')]
+    .map((e) => JSON.stringify(e.getBoundingClientRect())).join());
+  await page.evaluate(() => {
+    globalThis.moved = 0;
+    globalThis.watch = new PerformanceObserver((list) => { for (const e of list.getEntries()) globalThis.moved += e.value; });
+    watch.observe({ type: 'layout-shift' });
+  });
+  const box = await page.locator('#twelve .canvas').boundingBox(), was = await places(), seen = new Set();
+  for (let i = 1; i < 20; i++) {
+    await page.mouse.move(box.x + box.width * i / 20, box.y + box.height * ((i * 3) % 7 + 1) / 9);
+    assert.equal(await places(), was, `at ${width} pixels something moves`);
+    const now = await lit();
+    assert.ok(now.includes('variant 7') && now.length <= 2, `${now} have colours`);
+    for (const name of now) seen.add(name);
+  }
+  assert.ok(seen.size > 3, `only ${[...seen]} were pointed at`);
+  assert.equal(await page.evaluate(() => new Promise((done) => setTimeout(() => done(moved), 100))), 0, 'layout shift');
+  await page.evaluate(() => watch.disconnect());
+  await figure.evaluate((f) => f.remove());
+  await page.setViewportSize({ width: 1280, height: 900 });
 }
 
 // plain looks at the pages without script.
