@@ -52,6 +52,9 @@ type Request struct {
 	Runs    keyed.Count // simulated at each budget, at least 2; 0: 20 to 200, of contexts 4 to 20, by length
 	Seed    uint64
 	Workers int // runs played at a time; answers do not depend on it. 0 is one a processor
+	// Brief has the declared policy alone simulated, with and without privacy: no other first batch, no A/B test
+	// beside it, no other floor.
+	Brief bool
 
 	Progress           func(Row)           // of Run; nil: nobody is told
 	ContextualProgress func(ContextualRow) // of RunContextual
@@ -171,10 +174,10 @@ func (q Request) Run(ctx context.Context) (*Forecast, error) {
 	for _, b := range p.Budgets {
 		asks = append(asks, liveAsk{budget: b, gathering: p.Live.Gathering()})
 	}
-	if p.Live.Gathering().On() {
+	if p.Live.Gathering().On() && !p.Brief {
 		asks = append(asks, liveAsk{budget: p.Live.Budget})
 	}
-	if slices.ContainsFunc(entry.Params, func(q catalog.Param) bool { return q.Name == decl.FirstParam }) {
+	if !p.Brief && slices.ContainsFunc(entry.Params, func(q catalog.Param) bool { return q.Name == decl.FirstParam }) {
 		p.out.FirstParam = decl.FirstParam
 		full := max(1, p.out.Window/len(p.Live.Arms))
 		for _, n := range slices.Compact([]int{max(1, full/4), full}) {
@@ -189,7 +192,10 @@ func (q Request) Run(ctx context.Context) (*Forecast, error) {
 			p.Runs = keyed.Count(min(200, max(20, enoughRounds/len(asks)/p.out.Rounds)))
 		}
 	}
-	split := p.against()
+	var split *armsPlan
+	if !p.Brief {
+		split = p.against()
+	}
 	p.out.Runs = int(p.Runs)
 	declared := -1
 	for i, a := range asks {
@@ -232,6 +238,9 @@ func (q Request) Run(ctx context.Context) (*Forecast, error) {
 			p.say("with effect: %.4g and rate: %.4g in the declaration half of the runs are conclusive after %s", split.Live.Effect,
 				split.Live.Rate, p.visitors(row.KnownMedian))
 		}
+	}
+	if p.Brief {
+		return &p.out, nil
 	}
 	return &p.out, p.floors(ctx, p.out.Rows[declared])
 }

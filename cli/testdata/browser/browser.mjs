@@ -74,7 +74,7 @@ try {
   await read(page);
   await plain();
   const at = `/experiments/${name}`;
-  for (const path of ['/', '/login', '/new', '/new?as=text', '/keys', '/account', '/experiments/none', at, `${at}/ledger`, `${at}/stop`,
+  for (const path of ['/', '/login', '/new', '/new?as=text', '/keys', '/account', '/experiments/none', '/none', at, `${at}/ledger`, `${at}/stop`,
     `${at}/off`]) await inspect(page, path);
   await page.goto(base + at);
   const metric = page.getByRole('region', { name: 'Metric basket' });
@@ -112,17 +112,18 @@ async function declare(page) {
   await page.getByRole('link', { name: 'New experiment' }).click();
   await page.getByLabel('Name').fill('Button!');
   await page.getByLabel('Arms').fill('red\nblue');
-  await page.getByText(/name.* must/).first().waitFor();
+  await page.getByText(/Name.* must/).first().waitFor();
   await page.getByLabel('Name').fill(name);
   await page.getByLabel('Description').fill('Which color of the button do people buy by?');
   await page.getByLabel('Window').fill('1s');
+  await page.getByText('More settings').click();
   await page.getByLabel('Floor').fill('0.2');
   const said = page.locator('#preview');
+  await page.getByText('Units that come again').click();
   await page.getByLabel('Decisions of a person').fill('3');
   await page.locator('#checked').getByText('at most 3 decisions of a person').waitFor();
   assert.match(await said.textContent(), /per_person: 3/);
   await page.getByLabel('Decisions of a person').fill('');
-  await page.getByText('More', { exact: true }).click();
   const keep = page.getByLabel('When it has stopped');
   await keep.fill('green');
   await keep.blur();
@@ -135,7 +136,7 @@ async function declare(page) {
   step('the form says what is wrong, and then what it promises');
   await page.getByRole('button', { name: 'Edit as text' }).click();
   const text = page.getByLabel('Declaration');
-  await text.fill((await text.inputValue()).replace('{policy: "dp-klucb"}', '{policy: dp-klucb, first: 40}') +
+  await text.fill((await text.inputValue()).replace('{policy: "auto"}', '{policy: dp-klucb, first: 40}') +
     '\nmetrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]\n');
   await page.getByRole('button', { name: 'Make a draft' }).click();
   await page.getByRole('button', { name: 'Start' }).click();
@@ -255,6 +256,12 @@ async function plain() {
   await page.goto(`${base}/experiments/${name}`);
   assert.match(await page.locator('#live-arms').innerText(), /blue/);
   assert.match(await page.getByRole('region', { name: 'Decisions by hour' }).innerText(), /\d{4}-\d\d-\d\d \d\d:00/);
+  await page.goto(`${base}/?q=none`);
+  await page.getByText('No experiment matches').waitFor();
+  await page.getByLabel('Search').fill('BUTT');
+  await page.getByLabel('State').selectOption('running');
+  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByRole('link', { name }).waitFor();
   await page.goto(`${base}/new`);
   await page.getByLabel('Name').fill('other');
   await page.getByRole('button', { name: 'Check' }).click();

@@ -246,8 +246,17 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.answerTo(w, r, refused(http.StatusMethodNotAllowed, "", "use one of "+allow))
 		return
 	}
+	if forPeople(r) {
+		f.pages.NotFound(w, r.WithContext(serve.As(r.Context(), f.visitor(r))))
+		return
+	}
 	f.answerTo(w, r, refused(http.StatusNotFound, "", "there is nothing here; /openapi.yaml "+
 		"says what there is"))
+}
+
+// forPeople says whether a browser asks for a page, and not a program for what is none of the API.
+func forPeople(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // unlimited are the routes that wait for no disk, and that there are many requests of: a timer for each

@@ -236,6 +236,130 @@ func TestNewIsChecked(t *testing.T) {
 	}
 }
 
+// The first field that is missing is the one that is named, with all that are; what is there is read all the same.
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "name: shop", "name: first", 1))
+	for _, c := range []struct{ form, field, detail, missing string }{
+		{form(), "name", "is missing", "Name, Arms, Window, A unit is a, Budget of a unit, ε"},
+		{shopForm("name", "", "arms", ""), "name", "is missing", "Name, Arms"},
+		{shopForm("name", "", "epsilon", "0"), "epsilon", "must be above 0", "Name"},
+		{shopForm("arms", "", "values", "red = 1", "keep", "red"), "arms", "is missing", "Arms"},
+		{shopForm("name", "Shop!", "arms", ""), "name", "must be at most", "Arms"},
+		{shopForm("name", "", "window", "soon"), "window", "", "Name"},
+		{shopForm("policy", "dp-sed"), "risk", "is missing", "Risk"},
+		{shopForm("name", "first"), "name", "the name is taken", ""},
+		{shopForm("name", "first", "arms", ""), "name", "the name is taken", "Arms"},
+		{form("text", strings.Replace(shop, "name: shop", "name: first", 1)), "name", "the name is taken", ""},
+		{shopForm("goal", "earn", "policy", "split"), "policy", "must be one for your goal", ""},
+		{shopForm("goal", "decide"), "policy", "must be one for your goal", ""},
+		{shopForm("goal", "win"), "goal", "must be earn or decide", ""},
+		{shopForm("metrics", "basket = 0, 200, 0.5\nclicks"), "metrics", "line 2 must be", ""},
+		{shopForm("metrics", "basket = 0, 200, 0"), "metrics", "above 0", ""},
+		{shopForm("metrics", "basket = 2, 1, 1"), "metrics", "", ""},
+		{shopForm("metrics", "basket = 1, 2, 0.5"), "", "", ""},
+		{shopForm("goal", "decide", "policy", "", "effect", "0.02", "rate", "0.1", "floor", "0.05"), "", "", ""},
+		{shopForm("goal", "earn", "policy", "", "effect", "0.02", "rate", "0.1", "floor", "0.05"), "", "", ""},
+		{shopForm("goal", "decide", "policy", "dp-sed", "risk", "0.05"), "", "", ""},
+	} {
+		var got struct {
+			OK, Taken     bool
+			Field, Detail string
+			Missing       []string
+		}
+		if err := json.Unmarshal([]byte(b.want(200, "POST", "/new/check", c.form)), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Field != c.field || !strings.Contains(got.Detail, c.detail) || strings.Join(got.Missing, ", ") != c.missing ||
+			got.OK != (c.field == "") || got.Taken != (c.detail == "the name is taken") {
+			t.Errorf("%s: %+v, must be %s: %s, missing %s", c.form, got, c.field, c.detail, c.missing)
+		}
+	}
+}
+
+// Who goes on with the text has all that was typed, also what is wrong.
+func TestNewLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	for _, c := range [][]string{
+		{"epsilon", "0"}, {"epsilon", "much"}, {"name", ""}, {"arms", ""}, {"values", "red #c00"}, {"metrics", "basket 7"},
+		{"shares", "red half"}, {"floor", "none"}, {"effect", "0.025"}, {"rate", "0.15"}, {"traffic", "many"}, {"per_person", "few"},
+		{"keep", "green"}, {"default", "seven"}, {"horizon", "long"}, {"risk", "some"}, {"goal", "decide"},
+	} {
+		for _, do := range []string{"text", "check", "create"} {
+			if do == "create" && (c[0] == "effect" || c[0] == "rate") {
+				continue // nothing is wrong
+			}
+			out := b.do("POST", "/new", shopForm(append(c, "do", do)...))
+			for _, typed := range []string{c[1], "&lt;color&gt;", "blue", "1m"} {
+				if typed == "blue" && c[0] == "arms" || typed == "decide" && do == "text" {
+					continue
+				}
+				for word := range strings.FieldsSeq(typed) {
+					if !strings.Contains(out.Body.String(), word) {
+						t.Errorf("%s, %s: %q is lost: %s", do, c, word, out.Body)
+					}
+				}
+			}
+		}
+	}
+	if got := len(w.engine.List(t.Context())); got != 0 {
+		t.Errorf("%d were made", got)
+	}
+}
+
+// A forecast says when there is a leader, when the page is conclusive, and what that costs; it follows from the form
+// alone, so it is the same whatever people reported.
+func TestNewForecast(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	ask := func(more ...string) string {
+		t.Helper()
+		var got struct{ HTML string }
+		body := b.want(200, "POST", "/new/forecast", shopForm(append([]string{"name", "other", "policy", "", "traffic", "2000",
+			"window", "1h"}, more...)...))
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.HTML
+	}
+	split := []string{"goal", "decide", "rate", "0.4", "effect", "0.2"}
+	before := ask(split...)
+	for _, want := range []string{"best arm earns 0.6 a decision and the others 0.4", "<dt>First leader</dt>", "<dt>Conclusive</dt><dd>in half of the runs after ",
+		"<dt>Cost</dt><dd>about 5600 rewards", "at most ε = 1 per person", "sotto plan live other.yaml --traffic 2000/day --gap 0.2 --best 0.6"} {
+		if !strings.Contains(before, want) {
+			t.Errorf("%q is not in %s", want, before)
+		}
+	}
+	for _, c := range []struct {
+		more []string
+		want string
+	}{
+		{[]string{"goal", "earn"}, "Say which difference matters"}, {[]string{"traffic", "", "effect", "0.1"}, "Say how many decisions"},
+		{[]string{"goal", "decide", "effect", "0.2", "rate", "0.9"}, "must be in the range"}, {[]string{"epsilon", "0"}, ""},
+		{[]string{"traffic", "1000000", "window", "24h", "effect", "0.1"}, "take too long"},
+	} {
+		if got := ask(c.more...); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%v: %s", c.more, got)
+		}
+	}
+	if page := b.want(200, "POST", "/new", shopForm(append(split, "name", "other", "policy", "", "traffic", "2000", "window", "1h",
+		"do", "check")...)); !strings.Contains(page, "<dt>Conclusive</dt>") {
+		t.Error("without script there is no forecast")
+	}
+	w.want(201, "POST", "/v1/experiments", shop)
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	for i := range 40 {
+		d := w.decide(fmt.Sprint("visitor ", i))
+		w.want(200, "POST", "/v1/experiments/shop/rewards", fmt.Sprintf(`{"decision":%q,"reward":1}`, *d.Decision))
+	}
+	w.pass(2 * time.Minute)
+	if after := ask(split...); after != before {
+		t.Errorf("%s\nis not\n%s", after, before)
+	}
+}
+
 // How often a person counts, and what is kept, have fields of the form: they are in the text of the declaration, and
 // in what is made of it.
 func TestNewWithPersonsAndAStop(t *testing.T) {

@@ -212,7 +212,7 @@ func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, relea
 			time.Sleep(time.Second)
 			continue
 		}
-		for _, look := range []string{"/", "/experiments/shop", "/experiments/shop/ledger",
+		for _, look := range []string{"/", "/?sort=decisions&state=running&q=s", "/experiments/shop", "/experiments/shop/ledger",
 			"/metrics", "/experiments/shown", "/v1/experiments/shown", "/v1/experiments/shown/report",
 			"/v1/experiments/shop/report", "/experiments/shown/ledger", "/experiments/back",
 			"/experiments/back/ledger",

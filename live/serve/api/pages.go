@@ -38,6 +38,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"GET /new":                 admin(p.AskNew),
 		"POST /new":                admin(p.New),
 		"POST /new/check":          admin(p.CheckNew),
+		"POST /new/forecast":       admin(p.ForecastNew),
 		"POST " + one + "/start":   operator(p.Start),
 		"POST " + one + "/pause":   operator(p.Pause),
 		"POST " + one + "/resume":  operator(p.Resume),

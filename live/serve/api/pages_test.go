@@ -229,3 +229,29 @@ func TestPagesPromiseNoMore(t *testing.T) {
 		}
 	}
 }
+
+// A browser is told in a page that there is nothing, and a program in JSON, each of what it may see.
+func TestNotFound(t *testing.T) {
+	w := newWorld(t)
+	anybody, admin := &browser{w: w}, w.login(w.key)
+	const browsers = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+	for _, path := range []string{"/nothing", "/v1/nothing", "/experiments", "/new/nothing"} {
+		for b, said := range map[*browser]string{anybody: `href="/login?to=`, admin: "Log out"} {
+			out := b.do("GET", path, "", "Accept", browsers)
+			if page := out.Body.String(); out.Code != 404 || !strings.HasPrefix(out.Header().Get("Content-Type"), "text/html") ||
+				!strings.Contains(page, said) || !strings.Contains(page, "There is no such page") ||
+				out.Header().Get("Content-Security-Policy") == "" {
+				t.Errorf("%s: %d %v %s", path, out.Code, out.Header(), page)
+			}
+		}
+		for _, accept := range []string{"", "*/*", "application/json"} {
+			out := anybody.do("GET", path, "", "Accept", accept)
+			if out.Code != 404 || out.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s, %q: %d %v", path, accept, out.Code, out.Header())
+			}
+		}
+	}
+	if out := anybody.do("POST", "/nothing", "", "Accept", browsers); out.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%v", out.Header())
+	}
+}

@@ -97,6 +97,8 @@ func TestPeople(t *testing.T) {
 		{"POST", "/experiments/shop/pause", "", 403, 303, 409},
 		{"POST", "/experiments/shop/resume", "", 403, 303, 409},
 		{"GET", "/new", "", 403, 403, 200},
+		{"POST", "/new/check", "name=shop", 403, 403, 200}, // it says whether a name is taken
+		{"POST", "/new/forecast", "name=other", 403, 403, 200},
 		{"GET", "/keys", "", 403, 403, 200},
 		{"POST", "/keys", "name=x&scope-read=on", 403, 403, 201},
 		{"GET", "/v1/experiments", "", 401, 401, 401}, // a cookie opens pages alone

@@ -17,7 +17,7 @@ import (
 func TestSplitFromTheForm(t *testing.T) {
 	w := newWorldOf(t, serve.Config{Store: store.NewMemory().Open})
 	b := w.login(w.key)
-	if page := b.want(200, "GET", "/new", ""); !strings.Contains(page, `<option value="split"`) {
+	if page := b.want(200, "GET", "/new", ""); !strings.Contains(page, `name="policy" value="split"`) {
 		t.Error(page)
 	}
 	// as the form is, with its own floor

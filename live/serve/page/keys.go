@@ -17,12 +17,24 @@ type Keys struct {
 	Keys []Key
 	// Secret is the key that was made just now, which is shown once; Made is its name.
 	Made, Secret string
-	Scopes       []string // that there are
+	Scopes       []Policy // that there are, each with a sentence
 	Experiments  []string
 	Name         string // in the form, as it came
 	Experiment   string
 	Chosen       []string
 	Wrong        *Wrong
+}
+
+// scopeSays is what keys may do, in words.
+var scopeSays = map[string]string{
+	"decide":  "ask which arm a visitor gets. For your server.",
+	"reward":  "report rewards and events. For your server.",
+	"read":    "see all experiments, their transcripts and ledgers. For people and reports.",
+	"admin":   "do all of this: make, change and stop experiments, and make keys. For few people.",
+	"browser": "be in a page that everybody can read, beside decide and reward, for visitors who are signed or have a cookie.",
+	"sign":    "sign the names of visitors, so that a browser cannot make them up. For your server.",
+	"test":    "try an arm out, in decisions that do not count. For developers.",
+	"metrics": "read how the service does (/metrics). These numbers tell when somebody reported: for those who run it.",
 }
 
 // A Key is what is known of a key.
@@ -38,7 +50,10 @@ func (p *Pages) Keys(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Pages) keys(w http.ResponseWriter, r *http.Request, status int, out Keys) error {
-	out.Frame, out.Scopes = p.frame(r, "Keys"), serve.AllScopes()
+	out.Frame = p.frame(r, "Keys")
+	for _, s := range serve.AllScopes() {
+		out.Scopes = append(out.Scopes, Policy{s, scopeSays[s]})
+	}
 	for _, k := range p.cfg.Engine.Keys() {
 		out.Keys = append(out.Keys, Key{k, k.Scopes.Names(), k.Scopes == 0})
 	}

@@ -2,8 +2,11 @@ package page
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -12,7 +15,9 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -25,10 +30,14 @@ type NewForm struct {
 	Fields map[string]string // by their names, as they came
 	Text   string            // the declaration in YAML
 	AsText bool              // the form has the text, and not the fields
-	// Tests are those for an A/B test, Policies those for an experiment that learns, and Rules those for
-	// a trial, which has a risk.
-	Tests, Policies, Rules []Policy
+	Fresh  bool              // nothing was sent yet
+	// Learn are the policies of who earns while learning, Decide those of who decides with a known risk;
+	// Chosen: one of them is, in the place of what is recommended.
+	Learn, Decide []Policy
+	Chosen        bool
+	Forecast      *Forecast
 	Checked
+	declares string // the name in the text, if it can be read
 }
 
 // Checked says what a declaration promises, or what is wrong with it. Both are nil before
@@ -36,10 +45,12 @@ type NewForm struct {
 type Checked struct {
 	Wrong   *Wrong
 	Promise *Promise
+	Missing []string // labels of what must still be filled in
+	Odds    string   // what the budget allows, if there is one
 }
 
-// A Policy is one to choose.
-type Policy struct{ Name, Title string }
+// A Policy is one to choose, with a sentence on what it does.
+type Policy struct{ Name, Says string }
 
 // A Promise is what a declaration promises.
 type Promise struct {
@@ -60,51 +71,163 @@ type Field struct {
 	Wrong                    string // what is wrong with it, or empty
 }
 
-func (n NewForm) field(name, label, hint string) Field {
-	out := Field{Name: name, Label: label, Hint: hint, Value: n.Fields[name]}
+func (n NewForm) field(name, hint string) Field {
+	out := Field{Name: name, Label: labelOf(name), Hint: hint, Value: n.Fields[name]}
 	if n.Wrong != nil && n.Wrong.Field == name {
 		out.Wrong = n.Wrong.Detail
 	}
 	return out
 }
 
-// newFields are those of the form, and the keys of the declaration whose errors are theirs.
-var newFields = []struct{ name, key string }{
-	{"name", "name"}, {"description", "description"}, {"values", "arms.value"}, {"arms", "arms"},
-	{"policy", "policy"}, {"risk", "risk"}, {"horizon", "horizon"}, {"epsilon", "budget"}, {"unit", "unit.of"}, {"assignments", "unit.assignments"},
-	{"per_person", "unit.per_person"}, {"keep", "stop.keep"}, {"low", "reward.range"}, {"high", ""}, {"default", "reward.default"}, {"window", "window"},
-	{"floor", "floor"}, {"effect", "effect"}, {"rate", "rate"}, {"shares", "shares"}, {"traffic", "traffic"},
-	{"public", "public"},
+// newFields are those of the form, in its order, with the keys of the declaration whose errors are theirs.
+var newFields = []struct{ name, key, label string }{
+	{"goal", "", "Goal"}, {"name", "name", "Name"}, {"description", "description", "Description"},
+	{"arms", "arms", "Arms, one a line"}, {"values", "arms.value", "Values, one a line"},
+	{"low", "reward.range", "Lowest"}, {"high", "", "Highest"}, {"default", "reward.default", "If none comes"},
+	{"window", "window", "Window"}, {"metrics", "metrics", "More numbers, one a line"},
+	{"unit", "unit.of", "A unit is a"}, {"assignments", "unit.assignments", "Assignments of a unit, at most"},
+	{"per_person", "unit.per_person", "Decisions of a person, at most"}, {"epsilon", "budget", "Budget of a unit, ε"},
+	{"traffic", "traffic", "Decisions a day, about"}, {"rate", "rate", "Mean reward today, about"},
+	{"effect", "effect", "Smallest difference that matters"},
+	{"policy", "policy", "Policy"}, {"risk", "risk", "Risk"}, {"floor", "floor", "Floor"},
+	{"shares", "shares", "Shares, one a line"}, {"horizon", "horizon", "Horizon"},
+	{"keep", "stop.keep", "When it has stopped, everybody gets"}, {"public", "public", "Public"},
 }
 
+func labelOf(field string) string {
+	for _, f := range newFields {
+		if f.name == field {
+			return f.label
+		}
+	}
+	return field
+}
+
+// needed are the fields that must be filled in, with what declares something where they are not.
+var needed = []struct{ name, stand, why string }{
+	{"name", "x", "the experiment needs one"}, {"arms", "a\nb", "give two at least"}, {"window", "24h", "say how long a reward may take, such as 24h"},
+	{"unit", "person", "say whose rewards are protected, such as person"}, {"epsilon", "1", "1 is usual"},
+	{"risk", "0.05", "say how probably this policy may be wrong when it stops, such as 0.05"},
+}
+
+// needs says whether a field must be filled in: the risk for policies that stop by themselves.
+func (p *Pages) needs(field string, f map[string]string) bool {
+	return field != "risk" || f["policy"] != decl.SplitPolicy && p.decides(f["policy"])
+}
+
+// decides says whether a policy is one of who decides with a known risk.
+func (p *Pages) decides(policy string) bool {
+	_, decide := p.policies()
+	return slices.ContainsFunc(decide, func(q Policy) bool { return q.Name == policy })
+}
+
+// The goals of an experiment.
+const (
+	goalEarn   = "earn"
+	goalDecide = "decide"
+)
+
 // firstFields are what the form begins with.
-var firstFields = map[string]string{"policy": "dp-klucb", "epsilon": "1", "unit": "person", "assignments": "1",
+var firstFields = map[string]string{"goal": goalEarn, "epsilon": "1", "unit": "person", "assignments": "1",
 	"low": "0", "high": "1", "default": "0", "window": "24h", "floor": "0.05"}
 
 // AskNew shows the form: with ?as=text that of the text.
 func (p *Pages) AskNew(w http.ResponseWriter, r *http.Request) error {
-	n := NewForm{Fields: firstFields, AsText: r.URL.Query().Get("as") == "text"}
-	n.Text = textOf(n.Fields)
+	n := NewForm{Fields: firstFields, AsText: r.URL.Query().Get("as") == "text", Fresh: true}
+	n.Text, n.Odds = textOf(n.Fields), oddsOf(n.Fields)
 	return p.new(w, r, http.StatusOK, n)
 }
 
 func (p *Pages) new(w http.ResponseWriter, r *http.Request, status int, n NewForm) error {
 	n.Frame = p.frame(r, "New experiment")
-	for _, e := range p.cfg.Catalog.For(catalog.BanditArms) {
-		switch {
-		case e.Name == decl.SplitPolicy:
-			n.Tests = append(n.Tests, Policy{e.Name, e.Title})
-		case e.Private:
-			n.Policies = append(n.Policies, Policy{e.Name, e.Title})
-		}
-	}
-	for _, e := range p.cfg.Catalog.For(catalog.BanditIdentify) {
-		if e.Private {
-			n.Rules = append(n.Rules, Policy{e.Name, e.Title})
-		}
-	}
+	n.Learn, n.Decide = p.policies()
+	n.Chosen = n.Fields["policy"] != ""
 	p.write(w, status, "new.html", n)
 	return nil
+}
+
+// says is what policies do, in a sentence, in the order in which they are shown: those of who learns, and then
+// those of who decides. All others follow.
+var says = []Policy{
+	{"dp-imed", "Gives visitors to the best arm, and tries others no more often than doubt about them asks for. Strong with much traffic."},
+	{"dp-ts", "Gives each arm visitors by its chance to be the best (Thompson sampling). Strong with little traffic."},
+	{"dp-klucb", "Gives visitors to the arm whose mean could still be the highest. Close to dp-imed."},
+	{"dp-window-klucb", "Forgets old rewards: for arms whose worth changes over time."},
+	{decl.SplitPolicy, "An A/B test: each arm keeps its share of visitors, and the page says when one is conclusively better. " +
+		"At most one test in twenty names an arm that is not."},
+	{catalog.DefaultRule, "Drops arms that are shown to be worse until one is left, and stops by itself. It is wrong with at most the " +
+		"risk that you set."},
+}
+
+// policiesOf are the policies that a form's experiment can be played by, for each goal.
+func policiesOf(known catalog.Catalog) (learn, decide []Policy) {
+	plays := func(e catalog.Entry, more string) bool {
+		x, err := decl.Reader{Catalog: known}.Parse("", []byte("{name: x, arms: [a, b], policy: {policy: \""+e.Name+
+			"\"}, budget: {epsilon: 1}, unit: {of: person}, window: 24h"+more+"}"))
+		return e.Private && err == nil && x.Check() == nil
+	}
+	at := func(name string) int { return slices.IndexFunc(says, func(q Policy) bool { return q.Name == name }) }
+	add := func(to *[]Policy, e catalog.Entry, otherwise string) {
+		said := e.Title + ". " + otherwise
+		if i := at(e.Name); i >= 0 {
+			said = says[i].Says
+		}
+		*to = append(*to, Policy{e.Name, strings.TrimSpace(said)})
+	}
+	for _, e := range known.For(catalog.BanditArms) {
+		switch older := ""; {
+		case e.Name == decl.SplitPolicy:
+			add(&decide, e, "")
+		case e.Name != catalog.AutoPolicy && (plays(e, "") || plays(e, ", horizon: 100000")):
+			if e.Newer != "" {
+				older = "An older one: we recommend " + e.Newer + "."
+			}
+			add(&learn, e, older)
+		}
+	}
+	for _, e := range known.For(catalog.BanditIdentify) {
+		if plays(e, ", risk: 0.05") {
+			add(&decide, e, "Looks for the best arm, and stops by itself.")
+		}
+	}
+	for _, of := range [][]Policy{learn, decide} {
+		slices.SortStableFunc(of, func(a, b Policy) int { // −1, which is none of them, goes last
+			return cmp.Compare(uint(at(a.Name)), uint(at(b.Name)))
+		})
+	}
+	return learn, decide
+}
+
+// policyOf is the policy of a form: the one that is recommended for its goal, if none was chosen.
+func policyOf(f map[string]string) string {
+	if f["policy"] == "" && f["goal"] == goalDecide {
+		return decl.SplitPolicy
+	}
+	return cmp.Or(f["policy"], catalog.AutoPolicy)
+}
+
+// oddsOf says what the budget of a form allows, with that of its metrics; empty if there is no such budget.
+func oddsOf(f map[string]string) string {
+	epsilon, err := strconv.ParseFloat(f["epsilon"], 64)
+	more, bad := metricsOf(f)
+	for _, m := range more {
+		epsilon += m.epsilon
+	}
+	return oddsAt(epsilon, cmp.Or(f["unit"], "unit"), err == nil && bad == nil)
+}
+
+func oddsAt(epsilon float64, unit string, ok bool) string {
+	up := func(x float64) string { return words.Number(math.Ceil(100*x) / 100) }
+	switch factor := math.Exp(epsilon); {
+	case !ok || !(epsilon > 0) || math.IsInf(epsilon, 1):
+		return ""
+	case epsilon > 8:
+		return fmt.Sprintf("This protects next to nothing: seeing everything that is published may turn a guess of 50 %% about "+
+			"one %s’s outcome into more than 99.9 %%. Use 8 at most; 1 is usual.", unit)
+	default:
+		return fmt.Sprintf("Seeing everything that is published changes the odds about one %s’s outcome by at most a factor "+
+			"of %s: a guess of 50 %% becomes at most %s %%.", unit, up(factor), words.Number(math.Ceil(1000*factor/(1+factor))/10))
+	}
 }
 
 // readNew reads the form, in either shape, and the declaration that it is.
@@ -127,62 +250,152 @@ func (p *Pages) readNew(w http.ResponseWriter, r *http.Request) (n NewForm, do s
 		}
 		return n, do, nil, nil
 	}
+	n.declares = x.Name
 	n.Promise, err = promiseOf(x)
+	if pure, ok := x.Total().(privacy.Pure); ok && n.AsText {
+		n.Odds = oddsAt(pure.Epsilon, x.Unit.Of, true)
+	}
 	return n, do, x, err
 }
 
-// declared is the declaration of a form, and what is to be shown again of it.
+// declared is the declaration of a form, and what is to be shown again of it: all that was typed, right or wrong.
 func (p *Pages) declared(in url.Values) (n NewForm, x *decl.Experiment, err error) {
 	n = NewForm{Fields: map[string]string{}, AsText: in.Has("text"), Text: in.Get("text")}
 	for _, f := range newFields {
 		n.Fields[f.name] = strings.TrimSpace(in.Get(f.name))
 	}
+	text, missing := n.Text, error(nil)
 	if !n.AsText {
-		if err := checkFields(n.Fields); err != nil {
+		n.Text, n.Odds = textOf(n.Fields), oddsOf(n.Fields)
+		text = n.Text
+		if n.Missing, missing = p.missingOf(n.Fields); missing != nil {
+			text = textOf(p.stood(n.Fields))
+		}
+		if err := p.checkFields(n.Fields); err != nil {
 			return n, nil, err
 		}
-		n.Text = textOf(n.Fields)
 	}
-	x, err = decl.Reader{Catalog: p.cfg.Catalog}.Parse("declaration", []byte(n.Text))
+	x, err = decl.Reader{Catalog: p.cfg.Catalog}.Parse("declaration", []byte(text))
 	if err == nil {
 		err = x.Check()
 	}
 	if err == nil {
-		return n, x, nil
+		return n, x, missing
 	}
 	if bad := p.wrongOf(err); bad != nil && !n.AsText {
-		return n, nil, &FieldError{http.StatusBadRequest, fieldOf(bad.Field), bad.Detail}
+		field := fieldOf(bad.Field)
+		if missing != nil && n.Fields[field] == "" { // it is wrong of what stands in for it, or with it
+			return n, nil, missing
+		}
+		return n, nil, &FieldError{http.StatusBadRequest, field, bad.Detail}
 	}
 	return n, nil, err
 }
 
+// missingOf are the labels of the fields that must be filled in and are not, and an error that names the first.
+func (p *Pages) missingOf(f map[string]string) (labels []string, err error) {
+	for _, need := range needed {
+		if f[need.name] != "" || !p.needs(need.name, f) {
+			continue
+		}
+		labels = append(labels, strings.TrimSuffix(labelOf(need.name), ", one a line"))
+		if err == nil {
+			err = wrong(need.name, "is missing: %s", need.why)
+		}
+	}
+	return labels, err
+}
+
+// stood are fields with something in the place of those that are missing, so that all others can be read.
+func (p *Pages) stood(f map[string]string) map[string]string {
+	out := maps.Clone(f)
+	for _, need := range needed {
+		if p.needs(need.name, f) {
+			out[need.name] = cmp.Or(f[need.name], need.stand)
+		}
+	}
+	if f["arms"] == "" { // which these are of
+		out["values"], out["shares"], out["keep"] = "", "", ""
+	}
+	return out
+}
+
 // checkFields refuses what would not be a number in the declaration, and a budget that the policy
 // would be blamed for.
-func checkFields(f map[string]string) error {
+func (p *Pages) checkFields(f map[string]string) error {
 	for _, name := range []string{"risk", "horizon", "epsilon", "assignments", "per_person", "low", "high",
 		"default", "floor", "effect", "rate", "traffic"} {
-		x, err := strconv.ParseFloat(f[name], 64)
-		if f[name] != "" && (err != nil || math.IsNaN(x) || math.IsInf(x, 0)) {
+		if f[name] != "" && !isNumber(f[name]) {
 			return wrong(name, "must be a number, such as 1.5, with a point")
 		}
 	}
-	if x, _ := strconv.ParseFloat(f["epsilon"], 64); x <= 0 {
+	learn, _ := p.policies()
+	learns := slices.ContainsFunc(learn, func(q Policy) bool { return q.Name == f["policy"] })
+	switch x, _ := strconv.ParseFloat(f["epsilon"], 64); {
+	case f["epsilon"] != "" && x <= 0:
 		return wrong("epsilon", "must be above 0")
-	}
-	if f["public"] != "" && f["public"] != "on" {
+	case f["public"] != "" && f["public"] != "on":
 		return wrong("public", "must be on or not there")
+	case f["goal"] != "" && f["goal"] != goalEarn && f["goal"] != goalDecide:
+		return wrong("goal", "must be %s or %s", goalEarn, goalDecide)
+	case f["goal"] == goalEarn && p.decides(f["policy"]), f["goal"] == goalDecide && learns:
+		return wrong("policy", "must be one for your goal: choose another policy, or another goal")
+	}
+	if _, err := metricsOf(f); err != nil {
+		return err
+	}
+	if f["arms"] == "" {
+		return nil
 	}
 	shares, err := linesOf(f, "shares", "share, such as red = 0.5")
 	if err != nil {
 		return err
 	}
 	for arm, text := range shares {
-		if x, err := strconv.ParseFloat(text, 64); err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		if !isNumber(text) {
 			return wrong("shares", "of %q must be a number, such as 0.5, with a point", arm)
 		}
 	}
 	_, err = valuesOf(f)
 	return err
+}
+
+func isNumber(text string) bool {
+	x, err := strconv.ParseFloat(text, 64)
+	return err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
+}
+
+// A metric is a number beside the reward, as it was typed.
+type metric struct {
+	name, low, high string
+	epsilon         float64
+	budget          string
+}
+
+// metricsOf are the metrics of a form: lines such as basket = 0, 200, 0.5.
+func metricsOf(f map[string]string) (out []metric, err error) {
+	number := 0
+	for line := range strings.Lines(f["metrics"]) {
+		number++
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		name, rest, _ := strings.Cut(line, "=")
+		parts := strings.Split(rest, ",")
+		for i, x := range parts {
+			parts[i] = strings.TrimSpace(x)
+		}
+		if len(parts) != 3 || slices.ContainsFunc(parts, func(x string) bool { return !isNumber(x) }) {
+			return nil, wrong("metrics", "line %d must be a name, =, and three numbers: from, to and ε, such as "+
+				"basket = 0, 200, 0.5", number)
+		}
+		m := metric{name: strings.TrimSpace(name), low: parts[0], high: parts[1], budget: parts[2]}
+		if m.epsilon, _ = strconv.ParseFloat(m.budget, 64); m.epsilon <= 0 {
+			return nil, wrong("metrics", "line %d must have an ε above 0, its third number", number)
+		}
+		out = append(out, m)
+	}
+	return out, nil
 }
 
 // armsOf are the names of the arms.
@@ -247,13 +460,16 @@ func fieldOf(key string) string {
 		_, rest, _ = strings.Cut(rest, "]")
 		key = list + rest
 	}
-	at := slices.IndexFunc(newFields, func(f struct{ name, key string }) bool {
+	field, longest := "", 0
+	for _, f := range newFields {
 		rest, ok := strings.CutPrefix(key, f.key)
-		return f.key != "" && ok && (rest == "" || rest[0] == '.')
-	})
+		if ok && len(f.key) > longest && (rest == "" || rest[0] == '.') {
+			field, longest = f.name, len(f.key)
+		}
+	}
 	switch {
-	case at >= 0:
-		return newFields[at].name
+	case field != "":
+		return field
 	case key == "unit":
 		return "unit"
 	case key == "reward":
@@ -262,7 +478,8 @@ func fieldOf(key string) string {
 	return ""
 }
 
-// textOf is the declaration of fields that were checked, in YAML.
+// textOf is the declaration of fields, in YAML. What cannot be in it, as it is wrong or for another policy, is in it
+// all the same, as text or in a comment: who goes on with the text has lost nothing.
 func textOf(f map[string]string) string {
 	var out strings.Builder
 	quoted := func(v any) string {
@@ -272,19 +489,31 @@ func textOf(f map[string]string) string {
 		_ = e.Encode(v) // what is JSON is YAML
 		return strings.TrimSpace(b.String())
 	}
+	number := func(text string) string {
+		if isNumber(text) {
+			return text
+		}
+		return quoted(text)
+	}
 	or := func(name, instead string) string {
 		if f[name] == "" {
 			return instead
 		}
-		return f[name]
+		return number(f[name])
 	}
 	add := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
+	unread := func(field string) {
+		add("# %s, which cannot be read:", field)
+		for line := range strings.Lines(f[field]) {
+			add("#   %s", quoted(strings.TrimSpace(line)))
+		}
+	}
 	add("name: %s", quoted(f["name"]))
 	if f["description"] != "" {
 		add("description: %s", quoted(f["description"]))
 	}
 	add("arms:")
-	values, _ := valuesOf(f) // that were checked
+	values, badValues := valuesOf(f)
 	for _, arm := range armsOf(f) {
 		if v, ok := values[arm]; ok {
 			add("  - {name: %s, value: %s}", quoted(arm), quoted(v))
@@ -292,33 +521,59 @@ func textOf(f map[string]string) string {
 			add("  - %s", quoted(arm))
 		}
 	}
-	add("policy: {policy: %s}", quoted(f["policy"]))
-	if shares, _ := linesOf(f, "shares", ""); len(shares) > 0 {
+	if badValues != nil {
+		unread("values")
+	}
+	policy := policyOf(f)
+	add("policy: {policy: %s}", quoted(policy))
+	if shares, err := linesOf(f, "shares", ""); err != nil {
+		unread("shares")
+	} else if len(shares) > 0 {
 		add("shares:")
 		for _, arm := range armsOf(f) {
 			if x, ok := shares[arm]; ok {
-				add("  %s: %s", quoted(arm), x)
+				add("  %s: %s", quoted(arm), number(x))
 			}
 		}
 	}
 	for _, name := range []string{"risk", "horizon"} {
 		if f[name] != "" {
-			add("%s: %s", name, f[name])
+			add("%s: %s", name, number(f[name]))
 		}
 	}
 	add("budget: {epsilon: %s}", or("epsilon", "null"))
 	person := ""
 	if f["per_person"] != "" {
-		person = ", per_person: " + f["per_person"]
+		person = ", per_person: " + number(f["per_person"])
 	}
 	add("unit: {of: %s, assignments: %s%s}", quoted(f["unit"]), or("assignments", "1"), person)
 	add("reward: {range: [%s, %s], default: %s}", or("low", "0"), or("high", "1"), or("default", "0"))
+	if more, err := metricsOf(f); err != nil {
+		unread("metrics")
+	} else if len(more) > 0 {
+		add("metrics:")
+		for _, m := range more {
+			without := "" // 0, where that is in the range
+			low, _ := strconv.ParseFloat(m.low, 64)
+			if high, _ := strconv.ParseFloat(m.high, 64); low > 0 || high < 0 {
+				without = ", default: " + m.low
+			}
+			add("  - {name: %s, range: [%s, %s]%s, budget: {epsilon: %s}}", quoted(m.name), m.low, m.high, without, m.budget)
+		}
+	}
 	add("window: %s", quoted(f["window"]))
 	for _, name := range []string{"effect", "rate", "floor", "traffic"} {
+		split := policy == decl.SplitPolicy
 		// The floor that the form begins with is nobody's word, and an A/B test has none.
-		if first := f["policy"] == decl.SplitPolicy && name == "floor" && f[name] == firstFields[name]; f[name] != "" && !first {
-			add("%s: %s", name, f[name])
+		if first := split && name == "floor" && f[name] == firstFields[name]; f[name] == "" || first {
+			continue
 		}
+		// What an A/B test is planned for is what others are forecast for.
+		if name == "effect" && !split || name == "rate" && !split && policy != catalog.AutoPolicy {
+			add("# %s: %s (of the forecast alone)", name, number(f[name]))
+			continue
+		}
+		add("%s: %s", name, number(f[name]))
 	}
 	if f["keep"] != "" {
 		add("stop: {keep: %s}", quoted(f["keep"]))
@@ -378,15 +633,19 @@ func (p *Pages) New(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	taken := do != "text" && p.taken(r.Context(), &n)
 	switch {
 	case do == "text":
 		n.AsText, n.Checked = true, Checked{}
 		return p.new(w, r, http.StatusOK, n)
 	case do != "check" && do != "create":
 		return wrong("do", "do must be check, create or text")
+	case taken:
+		return p.new(w, r, p.statusOf(serve.ErrExists), n)
 	case n.Wrong != nil:
 		return p.new(w, r, http.StatusBadRequest, n)
 	case do == "check":
+		n.Forecast = p.forecast(r.Context(), n.Fields, x)
 		return p.new(w, r, http.StatusOK, n)
 	case p.cfg.Demo:
 		n.Promise, n.Wrong = nil, &Wrong{Detail: "this is the demonstration, which keeps " +
@@ -405,6 +664,22 @@ func (p *Pages) New(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// taken says whether the name of a form is one that an experiment has, or had: who may ask sees all of these.
+func (p *Pages) taken(ctx context.Context, n *NewForm) bool {
+	name := n.Fields["name"]
+	if n.AsText {
+		name = n.declares
+	}
+	if n.Wrong != nil && n.Wrong.Field != "name" && n.Missing == nil {
+		return false // what is wrong there comes first
+	}
+	if _, err := p.cfg.Engine.Get(ctx, name); err != nil {
+		return false
+	}
+	n.Wrong, n.Promise = p.wrongOf(serve.ErrExists), nil
+	return true
+}
+
 // CheckNew says of a form while it is filled in what New would, as JSON: where it is wrong, and a
 // fragment, the template "checked".
 func (p *Pages) CheckNew(w http.ResponseWriter, r *http.Request) error {
@@ -412,6 +687,7 @@ func (p *Pages) CheckNew(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	taken := p.taken(r.Context(), &n)
 	var html bytes.Buffer
 	if err := p.templates["new.html"].ExecuteTemplate(&html, "checked", n.Checked); err != nil {
 		return err
@@ -422,9 +698,13 @@ func (p *Pages) CheckNew(w http.ResponseWriter, r *http.Request) error {
 		Detail string `json:"detail,omitempty"`
 		Line   int    `json:"line,omitempty"`
 		Column int    `json:"column,omitempty"`
-		HTML   string `json:"html"`
-		Text   string `json:"text"` // the declaration
-	}{OK: n.Wrong == nil, HTML: html.String(), Text: n.Text}
+		Taken  bool   `json:"taken,omitempty"` // the name is
+		// Missing are the labels of what must still be filled in.
+		Missing []string `json:"missing,omitempty"`
+		Odds    string   `json:"odds"`
+		HTML    string   `json:"html"`
+		Text    string   `json:"text"` // the declaration
+	}{OK: n.Wrong == nil, Taken: taken, Missing: n.Missing, Odds: n.Odds, HTML: html.String(), Text: n.Text}
 	if n.Wrong != nil {
 		out.Field, out.Detail, out.Line, out.Column = n.Wrong.Field, n.Wrong.Detail, n.Wrong.Line,
 			n.Wrong.Column

@@ -72,6 +72,8 @@ type Pages struct {
 	assets    *look.Assets
 	foreign   *http.CrossOriginProtection
 	reports   reports
+	policies  func() (learn, decide []Policy) // of the form
+	forecasts chan struct{}                   // one at a time
 
 	mu      sync.Mutex
 	streams map[string]*stream // by experiment
@@ -88,8 +90,9 @@ func New(cfg Config) *Pages {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
+	known := func() ([]Policy, []Policy) { return policiesOf(cfg.Catalog) }
 	return &Pages{cfg: cfg, templates: newTemplates(), assets: newAssets(), streams: map[string]*stream{},
-		foreign: http.NewCrossOriginProtection(), ended: make(chan struct{})}
+		policies: sync.OnceValues(known), forecasts: make(chan struct{}, 1), foreign: http.NewCrossOriginProtection(), ended: make(chan struct{})}
 }
 
 // newTemplates has the pages by the names of their files. They are read once, as it takes longer than
@@ -129,15 +132,22 @@ func functions() template.FuncMap {
 		"count":   func(n int64) string { return words.Whole(int(n)) },
 		"hour":    func(at int64) string { return time.Unix(at, 0).UTC().Format("2006-01-02 15:04") },
 		"field":   NewForm.field,
-		"decimal": func(n NewForm, name, label, hint string) Field {
-			f := n.field(name, label, hint)
+		"decimal": func(n NewForm, name, hint string) Field {
+			f := n.field(name, hint)
 			f.Mode = "decimal"
 			return f
 		},
-		"lines": func(n NewForm, name, label, hint string, lines int) Field {
-			f := n.field(name, label, hint)
+		"lines": func(n NewForm, name, hint string, lines int) Field {
+			f := n.field(name, hint)
 			f.Lines = lines
 			return f
+		},
+		"label": labelOf,
+		"chosen": func(p Policy, n NewForm) any {
+			return struct {
+				Policy
+				On bool
+			}{p, p.Name == n.Fields["policy"]}
 		},
 		"hue": func(i int) int { return i%8 + 1 }, // the colour of the arm i
 		"utc": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
@@ -286,34 +296,6 @@ func (p *Pages) write(w http.ResponseWriter, status int, name string, data any) 
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(out.Bytes()) // who has gone is told nothing
-}
-
-// A Home is the list of experiments that one may see.
-type Home struct {
-	Frame
-	Experiments []*View
-}
-
-// homeOld is how many ticks old the traffic in a list may be, of which there may be a thousand.
-const homeOld = 15
-
-// Home shows the experiments: all to who reads, the public ones to everybody.
-func (p *Pages) Home(w http.ResponseWriter, r *http.Request) error {
-	out := Home{Frame: p.frame(r, "Experiments")}
-	for _, info := range p.cfg.Engine.List(r.Context()) {
-		if !out.Who.Reads && !info.Experiment.Public {
-			continue
-		}
-		s, err := p.glance(r.Context(), info.Experiment.Name, homeOld)
-		if errors.Is(err, serve.ErrNotFound) {
-			continue
-		} else if err != nil {
-			return err
-		}
-		out.Experiments = append(out.Experiments, s.view)
-	}
-	p.write(w, http.StatusOK, "home.html", out)
-	return nil
 }
 
 // A Shown is the page of an experiment.
