@@ -28,6 +28,7 @@ after a restart the numbers go on, and blue leads
 the live page is light
 charts are read by the keyboard
 all is there without script
+the form loses nothing that was typed
 axe finds nothing serious
 who types its name stops it
 `, "SOTTO_VISITORS="+cmp.Or(os.Getenv("SOTTO_VISITORS"), "1000"))

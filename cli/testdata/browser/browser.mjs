@@ -73,6 +73,7 @@ try {
   await weigh();
   await read(page);
   await plain();
+  await typed(page);
   const at = `/experiments/${name}`;
   for (const path of ['/', '/login', '/new', '/new?as=text', '/keys', '/account', '/experiments/none', '/none', at, `${at}/ledger`, `${at}/stop`,
     `${at}/off`]) await inspect(page, path);
@@ -110,21 +111,21 @@ async function operator() {
 // declare makes an experiment by the form, which says what is wrong while it is filled in, and starts it.
 async function declare(page) {
   await page.getByRole('link', { name: 'New experiment' }).click();
-  await page.getByLabel('Name').fill('Button!');
-  await page.getByLabel('Arms').fill('red\nblue');
+  await page.locator('#name').fill('Button!');
+  await page.locator('#arms').fill('red\nblue');
   await page.getByText(/Name.* must/).first().waitFor();
-  await page.getByLabel('Name').fill(name);
-  await page.getByLabel('Description').fill('Which color of the button do people buy by?');
-  await page.getByLabel('Window').fill('1s');
+  await page.locator('#name').fill(name);
+  await page.locator('#description').fill('Which color of the button do people buy by?');
+  await page.locator('#window').fill('1s');
   await page.getByText('More settings').click();
-  await page.getByLabel('Floor').fill('0.2');
+  await page.locator('#floor').fill('0.2');
   const said = page.locator('#preview');
   await page.getByText('Units that come again').click();
-  await page.getByLabel('Decisions of a person').fill('3');
+  await page.locator('#per_person').fill('3');
   await page.locator('#checked').getByText('at most 3 decisions of a person').waitFor();
   assert.match(await said.textContent(), /per_person: 3/);
-  await page.getByLabel('Decisions of a person').fill('');
-  const keep = page.getByLabel('When it has stopped');
+  await page.locator('#per_person').fill('');
+  const keep = page.locator('#keep');
   await keep.fill('green');
   await keep.blur();
   await page.locator('#keep-error:not([hidden])').waitFor();
@@ -263,11 +264,54 @@ async function plain() {
   await page.getByRole('button', { name: 'Show' }).click();
   await page.getByRole('link', { name }).waitFor();
   await page.goto(`${base}/new`);
-  await page.getByLabel('Name').fill('other');
+  await page.locator('#name').fill('other');
   await page.getByRole('button', { name: 'Check' }).click();
   await page.locator('#arms-error:not([hidden])').waitFor();
   step('all is there without script');
   await context.close();
+}
+
+// typed fills in the form, and leaves it in all ways: what was typed is there. It also has a forecast, and a key is copied.
+async function typed(page) {
+  const field = (id) => page.locator(`#${id}`);
+  await page.goto(`${base}/new`);
+  await field('name').fill(name);
+  await field('name-error').getByText('taken').waitFor();
+  await field('name').fill('other');
+  await field('arms').fill('one\ntwo');
+  await field('epsilon').fill('0');
+  await field('epsilon').blur();
+  await field('epsilon-error').getByText('above 0').waitFor();
+  await page.reload();
+  await page.getByText('what you typed before').waitFor();
+  assert.equal(await field('arms').inputValue(), 'one\ntwo');
+  await page.getByRole('button', { name: 'Edit as text' }).click();
+  assert.match(await page.getByLabel('Declaration').inputValue(), /name: "other"[^]*"one"[^]*epsilon: 0/);
+  await page.goBack();
+  assert.equal(await field('epsilon').inputValue(), '0');
+  await field('epsilon').fill('1');
+  await field('odds').getByText('factor of 2.72').waitFor();
+  await field('traffic').fill('2000');
+  await field('effect').fill('0.2');
+  await field('window').fill('1h');
+  await page.locator('[name=goal][value=decide]').check();
+  await page.locator('#forecast').getByText('in half of the runs').waitFor();
+  await page.getByText('Choose a policy yourself').click();
+  assert.deepEqual([await page.locator('[name=policy][value=split]').isVisible(), await page.locator('[name=policy][value=dp-imed]').isVisible()],
+    [true, false]);
+  await inspectHere(page, '/new, filled in');
+  await page.getByRole('button', { name: 'Make a draft' }).click();
+  await page.getByText('it has not been started').waitFor();
+  await page.goto(`${base}/new`);
+  await page.locator('#again[hidden]').waitFor({ state: 'attached' });
+  await page.waitForFunction(() => document.getElementById('name').value === '');
+  await page.goto(`${base}/keys`);
+  await page.locator('#name').fill('copied');
+  await page.getByLabel('read:').check();
+  await page.getByRole('button', { name: 'Make a key' }).click();
+  await page.getByRole('button', { name: 'Copy' }).click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  step('the form loses nothing that was typed');
 }
 
 // stop ends the experiment: not by accident.
@@ -316,14 +360,18 @@ async function inspect(page, path) {
         await page.screenshot({ path: join(shots, file), fullPage: true });
       }
       if (width !== { light: 390, dark: 1280 }[colorScheme]) continue; // axe takes a second
-      await page.evaluate(axe);
-      const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
-      for (const v of found.violations) {
-        const where = v.nodes.map((n) => `${n.target}: ${n.failureSummary}`).join('\n');
-        console.error(`axe, ${path}, ${colorScheme}, ${width}: ${v.impact}: ${v.id}: ${v.help}\n${where}`);
-      }
-      assert.deepEqual(found.violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => v.id), [],
-        `${path}, ${colorScheme}`);
+      await inspectHere(page, `${path}, ${colorScheme}, ${width}`);
     }
   }
+}
+
+// inspectHere has axe look at the page that is open, as it is.
+async function inspectHere(page, what) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
+  for (const v of found.violations) {
+    const where = v.nodes.map((n) => `${n.target}: ${n.failureSummary}`).join('\n');
+    console.error(`axe, ${what}: ${v.impact}: ${v.id}: ${v.help}\n${where}`);
+  }
+  assert.deepEqual(found.violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => v.id), [], what);
 }

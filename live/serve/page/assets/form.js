@@ -60,7 +60,7 @@
       return; // it is not there: the form is checked when it is sent
     }
     if (mine !== asked) return;
-    if (said.taken && sent() === form.elements.name?.value) { // it was made
+    if (said.taken && sent() && sent() === named()) { // it was made
       sessionStorage.removeItem(kept);
       by("again").hidden = true;
       form.reset();
@@ -70,7 +70,7 @@
     }
     if (preview) preview.textContent = said.text;
     if (odds) [odds.textContent, odds.hidden] = [said.odds, !said.odds];
-    const quiet = !said.ok && said.field && form.elements[said.field] && !been.has(said.field);
+    const quiet = !said.ok && !said.taken && said.field && form.elements[said.field] && !been.has(said.field);
     checked.replaceChildren(quiet ? "" : document.createRange().createContextualFragment(said.html));
     rest.hidden = !quiet;
     if (quiet) rest.textContent = "Still to be filled in: " + (said.missing ?? [said.field]).join(", ") + ".";
@@ -83,6 +83,7 @@
   // sent is the name under which what is kept was sent last, if it was.
   const sent = () => JSON.parse(sessionStorage.getItem(kept) ?? "{}").sent;
   const keep = sent => sessionStorage.setItem(kept, JSON.stringify({sent, fields: [...new FormData(form)]}));
+  const named = () => form.elements.name?.value ?? /^name: *"?([^"\s]+)/m.exec(form.elements.text.value)?.[1];
   const restore = () => {
     const fields = JSON.parse(sessionStorage.getItem(kept) ?? "{}").fields;
     if (!fields || !("fresh" in form.dataset)) return;
@@ -105,7 +106,12 @@
     choose();
     check();
   });
-  form.addEventListener("submit", event => keep(event.submitter?.value === "create" ? form.elements.name?.value : undefined));
+  form.addEventListener("submit", event => {
+    if (event.submitter?.value !== "create") return keep();
+    keep(named());
+    const fields = JSON.parse(sessionStorage.getItem("new") ?? "{}").fields; // that the text may have begun with
+    if (fields && kept !== "new") sessionStorage.setItem("new", JSON.stringify({sent: named(), fields}));
+  });
 
   form.addEventListener("input", event => {
     if (event.target.id === "text") been.add("text");
