@@ -147,6 +147,7 @@ var canaryRows = map[string]canaryRow{
 	"sotto decide":      {none: "it asks for arms"},
 	"sotto flagd":       {none: "it asks for plans"},
 	"sotto replay":      {none: "it reads transcripts, which have releases alone"},
+	"sotto prove":       {none: "it reads transcripts, which have releases alone"},
 	// TestBackupCommand sends the canary to a service, and looks for it in the backup and in what is restored
 	"sotto backup": {runs: [][]string{{"!", "backup", "--data", "nowhere", "out.backup"},
 		{"!", "backup", "arms.csv"}, {"!", "backup", "--data", ".", "out.backup"}}},

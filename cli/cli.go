@@ -102,6 +102,7 @@ type commands struct {
 	Restore    restoreCommand    `cmd:"" group:"real" help:"${commandsRestore}"`
 	Flagd      flagdCommand      `cmd:"" group:"real" help:"${commandsFlagd}"`
 	Replay     replayCommand     `cmd:"" group:"check" help:"${commandsReplay}"`
+	Prove      proveCommand      `cmd:"" group:"check" help:"${commandsProve}"`
 	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version and end."`
@@ -319,7 +320,7 @@ func texts() kong.Vars {
 	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, trackTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, backupTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, exploreTexts, figureTexts, flagdTexts,
-		identifyTexts, letorTexts, logTexts, planTexts, planBudgetTexts, planLiveTexts, planReleaseTexts, replayTexts, reportTexts,
+		identifyTexts, letorTexts, logTexts, planTexts, planBudgetTexts, planLiveTexts, planReleaseTexts, proveTexts, replayTexts, reportTexts,
 		reproduceTexts, runTexts,
 		serveBenchTexts, stopTexts} {
 		maps.Copy(all, t)

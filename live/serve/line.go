@@ -31,12 +31,14 @@ type line struct {
 	Ahead []struct { // what is released ahead of a batch
 		planned
 		Cells []int
+		Gone  int
 	}
 	Rest []struct {
-		Arm, Rounds int
-		Cells       []int
+		Arm, Rounds, Gone int
+		Cells             []int
 	}
-	N *int // the decisions of a segment with contexts
+	Gone int  // of old programs, decisions of the arm that is off
+	N    *int // the decisions of a segment with contexts
 	// as the ledger writes them: the rewards of the arms that are released, or of a segment
 	Release json.RawMessage
 	Metrics []json.RawMessage

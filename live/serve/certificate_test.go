@@ -1,0 +1,740 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/chain"
+	"github.com/sotto-dp/sotto/internal/testkit"
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+var updateRules = flag.Bool("update", false, "write the line numbers of rules.json anew")
+
+// Rules, and what no transcript can show, name lines of files that have what they say.
+func TestRulesAreThere(t *testing.T) {
+	all, err := rulesOf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Rules) == 0 || len(all.CannotShow) == 0 {
+		t.Fatal("there are no rules")
+	}
+	for _, rules := range []map[string]CertifiedRule{all.Rules, all.CannotShow} {
+		for name, rule := range rules {
+			if rule.Statement == "" || len(rule.Test) == 0 {
+				t.Errorf("%s has no statement or no test", name)
+			}
+			for _, p := range slices.Concat(rule.Proof, rule.Test) {
+				checkPlace(t, name, p)
+			}
+		}
+	}
+}
+
+// placesMoved is how far a line may move until it is to be written anew.
+func checkPlace(t *testing.T, rule string, p CertifiedPlace) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../..", p.File))
+	if err != nil {
+		t.Errorf("%s: %v", rule, err)
+		return
+	}
+	lines := strings.Split(string(b), "\n")
+	at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, p.Name) })
+	switch {
+	case at < 0:
+		t.Errorf("%s: %s has no %q", rule, p.File, p.Name)
+	case at+1 != p.Line:
+		t.Errorf("%s: %s has %q at line %d, and not at %d: go test ./live/serve -run RulesAreThere -update",
+			rule, p.File, p.Name, at+1, p.Line)
+		if *updateRules {
+			old := fmt.Sprintf("\"line\": %d,\n\t\t\t\t\t\"name\": %q", p.Line, p.Name)
+			text, _ := os.ReadFile("rules.json")
+			_ = os.WriteFile("rules.json", []byte(strings.ReplaceAll(string(text), old,
+				fmt.Sprintf("\"line\": %d,\n\t\t\t\t\t\"name\": %q", at+1, p.Name))), 0o644)
+		}
+	}
+}
+
+// A certified transcript is one with its certificate.
+type certified struct {
+	name string
+	text []byte
+	cert []byte
+}
+
+// certifiedOnes are transcripts of each kind that can be certified, and one that a service has just written, to
+// units with more than one decision.
+func certifiedOnes(t *testing.T) (out []certified) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/certificates/*.jsonl")
+	old, _ := filepath.Glob(pastDir + "/sqlite/*/transcript.jsonl")
+	if err != nil || len(files) < 5 || len(old) < 7 {
+		t.Fatalf("%d and %d transcripts, %v", len(files), len(old), err)
+	}
+	for _, f := range append(files, old...) {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, certified{name: f, text: text})
+	}
+	c, mem := newClock(), store.NewMemory()
+	e := open(t, Config{Store: mem.Open, Clock: c.Now})
+	begin(t, e, strings.Replace(declare("dp-klucb"), "unit: {of: visit}", "unit: {of: visit, assignments: 2}\n"+
+		"metrics: [{name: basket, budget: {epsilon: 0.3}}]", 1))
+	visit(t, e, c, 4)
+	out = append(out, certified{name: "fresh", text: []byte(published(t, e))})
+	for i := range out {
+		cert, err := Prove(bytes.NewReader(out[i].text), catalog.Catalog{})
+		if err == nil {
+			out[i].cert, err = json.Marshal(cert)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", out[i].name, err)
+		}
+	}
+	return out
+}
+
+// checker runs contrib/check.py.
+type checker struct{ python, dir string }
+
+func newChecker(t *testing.T) checker {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	return checker{python, t.TempDir()}
+}
+
+// check says whether it accepts, and what it said: one line.
+func (c checker) check(t *testing.T, cert, text []byte) (accepts bool, said string) {
+	t.Helper()
+	a, b := filepath.Join(c.dir, "certificate"), filepath.Join(c.dir, "transcript")
+	for file, content := range map[string][]byte{a: cert, b: text} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), c.python, "../../contrib/check.py", a, b).CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		err = nil
+	} else if err == nil {
+		accepts = true
+	}
+	if said = string(out); err != nil || strings.Count(said, "\n") != 1 || !strings.HasSuffix(said, "\n") {
+		t.Fatalf("the checker says %q, %v", said, err)
+	}
+	return accepts, said
+}
+
+// The checker accepts the certificate of each kind, and refuses each with the transcript of another.
+func TestCertificates(t *testing.T) {
+	c := newChecker(t)
+	all := certifiedOnes(t)
+	for i, x := range all {
+		if ok, said := c.check(t, x.cert, x.text); !ok {
+			t.Errorf("%s: %s", x.name, said)
+		}
+		if ok, said := c.check(t, x.cert, all[(i+1)%len(all)].text); ok {
+			t.Errorf("%s with the transcript of another: %s", x.name, said)
+		}
+	}
+}
+
+// What cannot be certified is refused by name.
+func TestNoCertificate(t *testing.T) {
+	for file, want := range map[string]string{"": "there is nothing", "{}\n": "line 1"} {
+		if _, err := Prove(strings.NewReader(file), catalog.Catalog{}); !errors.Is(err, ErrTranscript) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+}
+
+// A forgery is a certificate and the lines of a transcript, to be changed.
+type forgery struct {
+	cert  map[string]any
+	lines []map[string]any
+	r     *rand.Rand
+}
+
+func decodeAny(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	var out map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (x certified) forge(t *testing.T, r *rand.Rand) *forgery {
+	f := &forgery{cert: decodeAny(t, x.cert), r: r}
+	for line := range bytes.Lines(x.text) {
+		f.lines = append(f.lines, decodeAny(t, chain.Object(line)))
+	}
+	return f
+}
+
+// written is the transcript with its chain made anew.
+func (f *forgery) written(t *testing.T) (text []byte, tip string) {
+	t.Helper()
+	for _, line := range f.lines {
+		object, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var linked []byte
+		linked, tip = chain.Link(tip, object)
+		text = append(text, linked...)
+	}
+	return text, tip
+}
+
+// at follows names and indices.
+func at(x any, path ...any) any {
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			m, _ := x.(map[string]any)
+			x = m[p]
+		case int:
+			l, _ := x.([]any)
+			if p >= len(l) {
+				return nil
+			}
+			x = l[p]
+		}
+	}
+	return x
+}
+
+func object(x any, path ...any) map[string]any { m, _ := at(x, path...).(map[string]any); return m }
+func list(x any, path ...any) []any            { l, _ := at(x, path...).([]any); return l }
+
+func float(x any) float64 {
+	n, _ := x.(json.Number)
+	v, _ := n.Float64()
+	return v
+}
+
+func times(x any, by float64) json.Number {
+	return json.Number(strings.TrimSuffix(fmt.Sprintf("%.17g", float(x)*by), ".0"))
+}
+
+func whole(x any, more int) json.Number { return json.Number(fmt.Sprint(int(float(x)) + more)) }
+
+// pick is one of those that pass.
+func pick[T any](r *rand.Rand, all []T, pass func(T) bool) (out T, ok bool) {
+	for _, i := range r.Perm(len(all)) {
+		if pass(all[i]) {
+			return all[i], true
+		}
+	}
+	return out, false
+}
+
+// slots are the nodes of the certificate's slots.
+func (f *forgery) slots() []any { return list(f.cert, "total", "of", 0, "of", 0, "of") }
+
+// released is a line with a release, after the first of them if others come before.
+func (f *forgery) released(pass func(line map[string]any) bool) (map[string]any, bool) {
+	return pick(f.r, f.lines, func(l map[string]any) bool { return l["release"] != nil && pass(l) })
+}
+
+// releases are those of a line: of the reward, of metrics, of rules.
+func releasesIn(line map[string]any) []map[string]any {
+	out := []map[string]any{object(line, "release")}
+	for _, m := range list(line, "metrics") {
+		out = append(out, object(m))
+	}
+	for _, r := range list(line, "rules") {
+		out = append(out, object(r, "release"))
+	}
+	return out
+}
+
+func noiseField(m map[string]any) string {
+	for _, name := range []string{"scale", "sigma", "num"} {
+		if m[name] != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// lower has all prices of the tree, and the conversion, a share less.
+func (f *forgery) lower(by float64) {
+	group := object(f.cert, "total")
+	filter := object(group, "of", 0)
+	nodes := []map[string]any{group, filter, object(filter, "of", 0)}
+	for _, s := range f.slots() {
+		nodes = append(nodes, object(s))
+	}
+	for _, n := range nodes {
+		n["price"] = times(n["price"], by)
+	}
+	for _, c := range list(f.cert, "conversions") {
+		for _, name := range []string{"rho", "epsilon"} {
+			if c := object(c); c[name] != nil {
+				c[name] = times(c[name], by)
+			}
+		}
+	}
+}
+
+func anyLine(map[string]any) bool { return true }
+
+// mutants are changes after which the certificate does not follow from the transcript. Each says whether it could be
+// made. The first are of the certificate alone, the others of the transcript, whose chain is made anew.
+var mutants = []struct {
+	name       string
+	transcript bool
+	make       func(f *forgery) bool
+}{
+	{"certificate: scale halved", false, func(f *forgery) bool {
+		r, ok := pick(f.r, list(f.cert, "releases"), func(any) bool { return true })
+		if m := object(r, "mechanism"); ok {
+			m[noiseField(m)] = whole(times(m[noiseField(m)], 0.5), 0)
+			if noiseField(m) != "num" {
+				m[noiseField(m)] = times(m[noiseField(m)], 0.5)
+			}
+		}
+		return ok
+	}},
+	{"certificate: a price lowered", false, func(f *forgery) bool {
+		r, ok := pick(f.r, list(f.cert, "releases"), func(r any) bool { return float(object(r)["price"]) > 0 })
+		if ok {
+			object(r)["price"] = times(object(r)["price"], 1-1/float64(2+f.r.IntN(1e6)))
+		}
+		return ok
+	}},
+	{"certificate: a total lowered", false, func(f *forgery) bool {
+		f.lower(1 - 1/float64(2+f.r.IntN(1e6)))
+		return len(f.slots()) > 0
+	}},
+	{"certificate: a release left out", false, func(f *forgery) bool {
+		all := list(f.cert, "releases")
+		if len(all) < 2 {
+			return false
+		}
+		gone := f.r.IntN(len(all))
+		f.cert["releases"] = slices.Delete(slices.Clone(all), gone, gone+1)
+		for _, s := range f.slots() {
+			var kept []any
+			for _, r := range list(s, "releases") {
+				switch i := int(float(r)); {
+				case i < gone:
+					kept = append(kept, r)
+				case i > gone:
+					kept = append(kept, whole(r, -1))
+				}
+			}
+			object(s)["releases"] = kept
+		}
+		return true
+	}},
+	{"certificate: sequential called parallel", false, func(f *forgery) bool {
+		s, ok := pick(f.r, f.slots(), func(s any) bool { return len(list(s, "releases")) > 1 })
+		if !ok {
+			return false
+		}
+		node, all := object(s), list(s, "releases")
+		other := map[string]any{"rule": "adaptive", "slot": node["slot"], "price": node["price"], "releases": all[1:]}
+		if f.r.IntN(2) == 0 {
+			other["slot"] = whole(node["slot"], 1<<20)
+		}
+		node["releases"] = all[:1]
+		parallel := object(f.cert, "total", "of", 0, "of", 0)
+		parallel["of"] = append(list(parallel, "of"), other)
+		return true
+	}},
+	{"certificate: a range narrowed", false, func(f *forgery) bool {
+		s, ok := pick(f.r, list(f.cert, "sums"), func(any) bool { return true })
+		between := list(s, "range")
+		between[1] = times(between[1], 0.5)
+		return ok
+	}},
+	{"certificate: a conversion with another delta", false, func(f *forgery) bool {
+		c, ok := pick(f.r, list(f.cert, "conversions"), func(any) bool { return true })
+		if !ok {
+			return false
+		}
+		name := "rho"
+		if c := object(c); c["delta"] != nil {
+			name = []string{"delta", "epsilon", "alpha"}[f.r.IntN(3)]
+		}
+		object(c)[name] = times(object(c)[name], []float64{0.1, 0.5, 0.999}[f.r.IntN(3)])
+		return true
+	}},
+	{"certificate: an arm renamed", false, func(f *forgery) bool {
+		r, ok := pick(f.r, list(f.cert, "releases"), func(r any) bool { return object(r)["arm"] != nil })
+		if ok {
+			was := object(r)["arm"]
+			other, _ := pick(f.r, list(f.cert, "arms"), func(a any) bool { return a != was })
+			object(r)["arm"] = other
+		}
+		return ok
+	}},
+	{"certificate: a metric's price left out", false, func(f *forgery) bool {
+		if len(list(f.cert, "sums")) < 2 {
+			return false
+		}
+		for _, r := range list(f.cert, "releases") {
+			if object(r)["sum"] != "reward" {
+				object(r)["price"] = json.Number("0")
+			}
+		}
+		f.lower(0.75)
+		return true
+	}},
+	{"certificate: the budget raised", false, func(f *forgery) bool {
+		by := 1 + float64(1+f.r.IntN(100))/100
+		filter := object(f.cert, "total", "of", 0)
+		f.cert["budget"], filter["cap"] = times(f.cert["budget"], by), times(filter["cap"], by)
+		return true
+	}},
+	{"certificate: fewer decisions a unit", false, func(f *forgery) bool {
+		n := object(f.cert, "unit")
+		if float(n["assignments"]) < 2 {
+			return false
+		}
+		f.lower(1 / float64(2+f.r.IntN(2)))
+		n["assignments"], object(f.cert, "total")["times"] = json.Number("1"), json.Number("1")
+		return true
+	}},
+	{"certificate: an assumption left out", false, func(f *forgery) bool {
+		all := object(f.cert, []string{"cannot_show", "rules"}[f.r.IntN(2)])
+		var names []string
+		for name := range all {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		delete(all, names[f.r.IntN(len(names))])
+		return true
+	}},
+	{"certificate: another rule", false, func(f *forgery) bool {
+		r, ok := pick(f.r, list(f.cert, "releases"), func(r any) bool { return true })
+		if ok {
+			object(r)["rules"] = []any{[]string{"prefix", "parallel", "laplace-local", "exact"}[f.r.IntN(4)]}
+		}
+		return ok
+	}},
+	{"certificate: a sensitivity halved", false, func(f *forgery) bool {
+		r, ok := pick(f.r, list(f.cert, "releases"), func(r any) bool { return true })
+		if ok {
+			object(r)["sensitivity_squared"] = times(object(r)["sensitivity_squared"], 0.25)
+			object(r)["price"] = times(object(r)["price"], 0.5)
+		}
+		return ok
+	}},
+	{"transcript: scale halved", true, func(f *forgery) bool {
+		line, ok := f.released(anyLine)
+		if !ok {
+			return false
+		}
+		release, _ := pick(f.r, releasesIn(line), func(map[string]any) bool { return true })
+		m, tail := object(release, "mechanism"), object(release, "tail")
+		if name := noiseField(m); name == "num" {
+			m[name] = whole(times(m[name], 0.5), 0)
+		} else {
+			m[name] = times(m[name], 0.5)
+		}
+		for _, name := range []string{"h", "sigma"} {
+			if tail != nil {
+				tail[name] = times(tail[name], 0.5)
+			}
+		}
+		return true
+	}},
+	{"transcript: a slot twice", true, func(f *forgery) bool {
+		seen, all := []any{}, []map[string]any{}
+		for _, line := range f.lines {
+			if r := object(line, "release"); r["slots"] != nil || r["slot"] != nil && object(r, "mechanism")["horizon"] == nil {
+				all = append(all, line)
+			}
+		}
+		if len(all) < 2 {
+			return false
+		}
+		to := 1 + f.r.IntN(len(all)-1)
+		for _, line := range all[:to] {
+			r := object(line, "release")
+			seen = append(seen, list(r, "slots")...)
+			if r["slot"] != nil {
+				seen = append(seen, r["slot"])
+			}
+		}
+		twice := seen[f.r.IntN(len(seen))]
+		for _, r := range releasesIn(all[to]) {
+			if r["slot"] != nil {
+				r["slot"] = twice
+			} else {
+				list(r, "slots")[0] = twice
+			}
+		}
+		return true
+	}},
+	{"transcript: a sum left out of a line", true, func(f *forgery) bool {
+		line, ok := f.released(func(l map[string]any) bool {
+			return len(releasesIn(l)) > 1 || len(list(l, "release", "slots")) > 1
+		})
+		if !ok {
+			return false
+		}
+		for _, name := range []string{"metrics", "rules"} {
+			if l := list(line, name); len(l) > 0 && f.r.IntN(2) == 0 {
+				if line[name] = l[1:]; len(l) == 1 {
+					delete(line, name)
+				}
+				return true
+			}
+		}
+		if len(list(line, "release", "slots")) < 2 {
+			return false
+		}
+		for _, r := range releasesIn(line) {
+			for _, name := range []string{"slots", "n", "sum"} {
+				r[name] = list(r, name)[1:]
+			}
+		}
+		return true
+	}},
+	{"transcript: a line written twice", true, func(f *forgery) bool {
+		line, ok := f.released(anyLine)
+		i := slices.IndexFunc(f.lines, func(l map[string]any) bool { return at(l, "release") != nil && &l == &line })
+		for j := range f.lines {
+			if fmt.Sprint(f.lines[j]) == fmt.Sprint(line) {
+				i = j
+			}
+		}
+		if ok {
+			f.lines = slices.Insert(f.lines, i+1, line)
+		}
+		return ok
+	}},
+	{"transcript: the budget raised", true, func(f *forgery) bool {
+		b, by := object(f.lines[0], "declaration", "budget"), 1+float64(1+f.r.IntN(100))/100
+		if f.r.IntN(2) == 0 {
+			b = object(f.lines[0], "budget")
+		}
+		for name := range b {
+			b[name] = times(b[name], by)
+		}
+		return true
+	}},
+	{"transcript: a metric that nobody declared", true, func(f *forgery) bool {
+		d := object(f.lines[0], "declaration")
+		if c := object(d, "contextual"); len(list(c, "rules")) > 0 {
+			c["rules"] = list(c, "rules")[1:]
+			return true
+		}
+		if len(list(d, "metrics")) == 0 {
+			return false
+		}
+		if d["metrics"] = list(d, "metrics")[1:]; len(list(d, "metrics")) == 0 {
+			delete(d, "metrics")
+		}
+		return true
+	}},
+	{"transcript: a metric of other decisions", true, func(f *forgery) bool {
+		line, ok := f.released(func(l map[string]any) bool { return len(releasesIn(l)) > 1 })
+		if ok {
+			r := releasesIn(line)
+			last := r[len(r)-1]
+			name := []string{"slots", "n"}[f.r.IntN(2)]
+			list(last, name)[0] = whole(list(last, name)[0], 1)
+		}
+		return ok
+	}},
+	{"transcript: decisions of another number", true, func(f *forgery) bool {
+		line, ok := f.released(func(l map[string]any) bool { return l["n"] != nil })
+		if ok && f.r.IntN(2) == 0 {
+			line["n"] = whole(line["n"], 1)
+			return true
+		}
+		line, ok = f.released(func(l map[string]any) bool {
+			return l["plays"] != nil && at(f.lines[0], "declaration", "policy", "policy") != "split"
+		})
+		if ok {
+			for _, r := range releasesIn(line) {
+				list(r, "n")[0] = whole(list(r, "n")[0], -1)
+			}
+		}
+		return ok
+	}},
+	{"transcript: more decisions a unit", true, func(f *forgery) bool {
+		object(f.lines[0], "declaration", "unit")["assignments"] = json.Number(fmt.Sprint(3 + f.r.IntN(9)))
+		return true
+	}},
+	{"transcript: another mechanism", true, func(f *forgery) bool {
+		line, ok := f.released(anyLine)
+		if ok {
+			m := object(line, "release", "mechanism")
+			m["mechanism"] = []string{"exact", "blt", "unknown", "sparse"}[f.r.IntN(4)]
+		}
+		return ok
+	}},
+	{"transcript: a tree of fewer levels", true, func(f *forgery) bool {
+		line, ok := f.released(func(l map[string]any) bool { return at(l, "release", "mechanism", "horizon") != nil })
+		if !ok {
+			return false
+		}
+		_ = line
+		for _, l := range f.lines {
+			if m := object(l, "release", "mechanism"); m["horizon"] != nil {
+				m["horizon"] = json.Number(fmt.Sprint(20 + f.r.IntN(3)))
+			}
+		}
+		return true
+	}},
+	{"transcript: two lines change places", true, func(f *forgery) bool {
+		var of []int
+		for i, l := range f.lines {
+			if l["release"] != nil && l["n"] == nil {
+				of = append(of, i)
+			}
+		}
+		if len(of) < 2 {
+			return false
+		}
+		k := f.r.IntN(len(of) - 1)
+		a, b := f.lines[of[k]], f.lines[of[k+1]]
+		if list(a, "release", "slots")[0] == list(b, "release", "slots")[0] {
+			return false
+		}
+		a["at"], b["at"] = b["at"], a["at"]
+		f.lines[of[k]], f.lines[of[k+1]] = b, a
+		return true
+	}},
+	{"transcript: a change of the budget", true, func(f *forgery) bool {
+		f.lines = slices.Insert(f.lines, 1, map[string]any{"at": f.lines[0]["at"],
+			"change": map[string]any{[]string{"budget", "range", "unit", "metrics"}[f.r.IntN(4)]: map[string]any{}}})
+		return true
+	}},
+	{"transcript: an arm released after it was removed", true, func(f *forgery) bool {
+		line, ok := f.released(func(l map[string]any) bool { return l["plays"] != nil })
+		if ok {
+			i := slices.IndexFunc(f.lines, func(l map[string]any) bool { return fmt.Sprint(l) == fmt.Sprint(line) })
+			f.lines = slices.Insert(f.lines, i, map[string]any{"at": line["at"], "off": at(line, "plays", 0, "arm")})
+		}
+		return ok
+	}},
+	{"transcript: two arms of one name", true, func(f *forgery) bool {
+		arms := list(f.lines[0], "declaration", "arms")
+		if len(arms) < 2 {
+			return false
+		}
+		object(arms[0])["name"] = object(arms[1])["name"]
+		return true
+	}},
+}
+
+// No mutant is accepted, whether the certificate is left as it was but for the transcript's hash, or made anew
+// by a prover that believes all that it reads. SOTTO_FULL makes 50 of each, which are more than a thousand.
+func TestMutantsAreRejected(t *testing.T) {
+	c := newChecker(t)
+	all, of := certifiedOnes(t), 1
+	if testkit.Full() {
+		of = 50
+	}
+	made := 0
+	for i, m := range mutants {
+		r, accepted := rand.New(rand.NewPCG(uint64(i), 7)), 0
+		count := 0
+		for try := 0; count < of && try < 100*of; try++ {
+			x := all[r.IntN(len(all))]
+			f := x.forge(t, r)
+			if !m.make(f) {
+				continue
+			}
+			text := x.text
+			if m.transcript {
+				var tip string
+				text, tip = f.written(t)
+				told := &Replayed{Lines: len(f.lines), Tip: tip}
+				if cert, err := certify(text, catalog.Catalog{}, told); err == nil && r.IntN(2) == 0 {
+					b, err := json.Marshal(cert)
+					if err != nil {
+						t.Fatal(err)
+					}
+					f.cert = decodeAny(t, b)
+				} else {
+					f.cert["transcript"] = map[string]any{"experiment": at(f.cert, "transcript", "experiment"),
+						"lines": told.Lines, "tip": tip}
+				}
+			}
+			cert, err := json.Marshal(f.cert)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count++
+			if ok, said := c.check(t, cert, text); ok {
+				if accepted++; accepted < 3 {
+					t.Errorf("%s, of %s: %s", m.name, x.name, said)
+				}
+			}
+		}
+		if made += count; count < of {
+			t.Errorf("%s: only %d of %d could be made", m.name, count, of)
+		}
+		t.Logf("%s: %d of %d rejected", m.name, count-accepted, count)
+	}
+	t.Logf("%d mutants of %d kinds", made, len(mutants))
+}
+
+// Whatever the two files have in them, the checker does not accept, and says one line. The seeds are cut, changed
+// and mixed files.
+func TestCheckerTakesJunk(t *testing.T) {
+	c := newChecker(t)
+	all, of := certifiedOnes(t), 40
+	if testkit.Full() {
+		of = 2000
+	}
+	r := rand.New(rand.NewPCG(3, 9))
+	junk := []string{"", "\n", "{}", "[]", "null\n", "{}\n", `{"live":1}` + "\n", strings.Repeat("[", 100000),
+		`{"certificate":1e999}`, `{"certificate":NaN}`, "\xff\xfe", strings.Repeat("9", 10000), `{"a":1,"a":2}`}
+	for i := range of {
+		x := all[r.IntN(len(all))]
+		cert, text := bytes.Clone(x.cert), bytes.Clone(x.text)
+		spoil := func(b []byte) []byte {
+			switch k := r.IntN(4); {
+			case k == 0:
+				return []byte(junk[r.IntN(len(junk))])
+			case k == 1:
+				return b[:r.IntN(len(b))]
+			default:
+				for range 1 + r.IntN(4) {
+					at := r.IntN(len(b))
+					b[at] ^= byte(1 + r.IntN(255))
+				}
+				return b
+			}
+		}
+		if i%2 == 0 { // a rule's statement, and where it is proved, may be spoilt and still be there
+			cert = spoil(cert[:bytes.Index(cert, []byte(`"rules":{`))])
+		} else {
+			text = spoil(text)
+		}
+		if ok, said := c.check(t, cert, text); ok {
+			t.Errorf("%d: %s is accepted: %s", i, x.name, said)
+		}
+	}
+}
