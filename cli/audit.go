@@ -109,7 +109,7 @@ var auditTexts = kong.Vars{
 		"unclipped. The claim remains, and must be refuted.",
 	"auditPolicy": "Attack a private policy by the rewards it is fed, and look for those that hurt it " +
 		"most.",
-	"auditSelf": "Attack every mechanism and private policy of this program, and broken twins of them, " +
+	"auditSelf": "Attack every mechanism and private policy of this program, and broken copies of them, " +
 		"which must be refuted.",
 	"auditWorkers": "Games played at a time; answers do not depend on it. 0 is one a processor.",
 }

@@ -85,7 +85,7 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 	if c.Progress {
 		self.Report = waiting(s.err)
 	}
-	p, err := verdict.Self(ctx, self, set.Games, set.Figures)
+	p, err := verdict.Self(ctx, self, set.Games)
 	if err != nil {
 		return failed(err)
 	}

@@ -155,7 +155,7 @@ var exitNotes = map[string]string{
 	"sotto audit mechanism": "1 also if the claim is refuted.",
 	"sotto audit policy":    "1 also if the claim is refuted.",
 	"sotto audit training":  "1 also if the claim is refuted.",
-	"sotto audit self":      "1 also if a claim is refuted, or a broken twin is not.",
+	"sotto audit self":      "1 also if a claim is refuted, or a broken copy is not.",
 	"sotto aggregate serve": "1 also if the sum is refused: the error names the reason. 4 if it " +
 		"failed so late that it is possibly released: the batch is spent.",
 	"sotto aggregate join": "1 also if the sum is refused: the error names the reason. 4 if it " +

@@ -1,5 +1,7 @@
 package report
 
+import "fmt"
+
 // A canvas is what a figure is drawn on: an SVG, the page of a PDF, or pixels. Coordinates are
 // those of the layout, from the left and the top. One drawing serves all.
 type canvas interface {
@@ -71,10 +73,11 @@ func (c colour) light() string {
 	return light
 }
 
-// A style tells a line apart: by its colour, and without it by its dashes.
+// A style tells a line apart: by its colour, and without it by its dashes and its marker.
 type style struct {
-	hue  int // from 0; none of a line that is grey
-	dash []float64
+	hue    int // from 0; none of a line that is grey
+	dash   []float64
+	marker marker
 }
 
 const none = -1
@@ -88,7 +91,8 @@ func (s style) colour() colour {
 
 // styles are those of the series. Each has a hue, but that one without privacy takes the hue of the
 // first private one of its family, and that grey lines have none. Dots are for lines without privacy, and
-// for no others; eight hues and five dashes have no common divisor, so 40 lines look different.
+// for no others. Eight hues and five dashes have no common divisor, so 40 lines look different; with the markers
+// the first 35 do without colours.
 func (f Figure) styles() []style {
 	out, next, plain, aside := make([]style, len(f.Series)), 0, 0, 0
 	dashes := [...][]float64{nil, {7, 3}, {4, 2}, {9, 3, 2, 3}, {9, 3, 2, 3, 2, 3}}
@@ -105,10 +109,10 @@ func (f Figure) styles() []style {
 		_, shared := taken[s.Family]
 		switch {
 		case s.Aside:
-			out[i] = style{none, dashes[aside%len(dashes)]}
+			out[i] = style{hue: none, dash: dashes[aside%len(dashes)]}
 			aside++
 		case !s.Plain || !shared:
-			out[i] = style{next % hues, dashes[next%len(dashes)]}
+			out[i] = style{hue: next % hues, dash: dashes[next%len(dashes)]}
 			next++
 		}
 	}
@@ -121,6 +125,15 @@ func (f Figure) styles() []style {
 		}
 		out[i].dash = [...][]float64{{2, 2.5}, {2, 5}, {2, 2.5, 2, 6}}[plain%3]
 		plain++
+	}
+	seen := map[string]bool{}
+	for i := range out {
+		key := func(m int) string { return fmt.Sprint(out[i].dash, m%markers) }
+		m := i
+		for m < i+markers && seen[key(m)] {
+			m++
+		}
+		seen[key(m)], out[i].marker = true, marker(m%markers)
 	}
 	return out
 }

@@ -21,12 +21,15 @@ func (l *layout) draw(c canvas) {
 		y += textSize + 4
 		c.text(text{x: margin, y: y - 5, size: textSize, fill: quiet, s: s})
 	}
-	if l.f.YLabel != "" {
+	if l.f.YLabel != "" && l.f.Forest == nil {
 		c.text(text{x: margin, y: l.top - 12, size: textSize, fill: ink,
 			s: fit(Clean(l.f.YLabel), (l.width-2*margin)/textSize)})
 	}
 	l.axes(c)
 	l.marks(c)
+	if l.f.Forest != nil {
+		l.forest(c)
+	}
 	for i, s := range l.f.styles() {
 		l.series(c, i, s)
 	}
@@ -36,7 +39,7 @@ func (l *layout) draw(c canvas) {
 		c.text(text{x: (l.left + l.right) / 2, y: y - 2, size: textSize, anchor: "middle", fill: ink,
 			s: fit(Clean(l.f.XLabel), (l.right-l.left)/textSize)})
 	}
-	if l.narrow {
+	if l.narrow && l.f.Forest == nil {
 		for _, b := range l.labels {
 			y += b.height()
 		}
@@ -71,8 +74,11 @@ func (l *layout) axes(c canvas) {
 			c.path(p)
 		}
 	}
-	c.path(path{stroke: axisInk, width: 1,
-		lines: [][]point{{{l.left, l.top}, {l.left, l.bottom}, {l.right, l.bottom}}}})
+	frame := []point{{l.left, l.top}, {l.left, l.bottom}, {l.right, l.bottom}}
+	if l.f.Forest != nil { // which begins nowhere
+		frame = frame[1:]
+	}
+	c.path(path{stroke: axisInk, width: 1, lines: [][]point{frame}})
 	for _, t := range l.xTicks {
 		if !t.minor {
 			c.text(text{x: t.at, y: l.bottom + 18, size: textSize, anchor: "middle", fill: ink, s: t.text,
@@ -111,7 +117,7 @@ func (l *layout) series(c canvas, i int, look style) {
 	c.group("id", l.id+"-s"+strconv.Itoa(i), "class", "series", "data-series", strconv.Itoa(i),
 		"data-policy", Clean(s.Policy), "data-budget", Clean(s.Budget))
 	line := path{class: "line", stroke: own, width: 2, dash: look.dash}
-	var dots []point
+	var dots []point // of few points, or of one alone
 	for _, run := range l.stretches(s) {
 		if len(s.Lo) > 0 {
 			c.path(l.bandPath(s, run, own))
@@ -123,7 +129,6 @@ func (l *layout) series(c canvas, i int, look style) {
 				piece = append(piece, point{x, piece[len(piece)-1].y})
 			}
 			piece = append(piece, point{x, y})
-			// Few points, or one alone, are worth a mark.
 			if len(s.X) <= 16 && !s.Step || run[1]-run[0] == 1 {
 				dots = append(dots, point{x, y})
 			}
@@ -135,8 +140,11 @@ func (l *layout) series(c canvas, i int, look style) {
 	if len(line.lines) > 0 {
 		c.path(line)
 	}
+	if len(dots) == 0 && len(l.f.Series) > 1 {
+		dots = l.marked(i, line.lines)
+	}
 	if len(dots) > 0 {
-		c.dots(dots, 3, own)
+		look.marker.drawAll(c, dots, markerSize, own)
 	}
 
 	x := l.right + leaderWidth
@@ -148,6 +156,9 @@ func (l *layout) series(c canvas, i int, look style) {
 	c.group("class", "label", "data-series", strconv.Itoa(i))
 	c.path(path{lines: [][]point{{{x, b.at}, {x + sampleWidth, b.at}}}, stroke: own, width: 2.5,
 		dash: look.dash})
+	if len(l.f.Series) > 1 {
+		look.marker.draw(c, x+sampleWidth/2, b.at, markerSize, own)
+	}
 	x += sampleWidth + 6
 	t := text{x: x, y: b.at + 4.5, size: textSize, fill: ink, s: b.text}
 	if b.cut {
@@ -213,6 +224,9 @@ func (l *layout) stretches(s Series) [][2]int {
 
 // describe tells the figure in words, for those who do not see it.
 func (l *layout) describe() string {
+	if l.f.Forest != nil {
+		return l.describeForest()
+	}
 	var b strings.Builder
 	kind := func(log bool) string {
 		if log {

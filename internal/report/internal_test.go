@@ -281,10 +281,17 @@ func TestTwinsShareAHue(t *testing.T) {
 		}
 	}
 	many := Figure{Series: make([]Series, 40)}
-	for _, f := range []Figure{f, many} {
+	mixed := Figure{Series: make([]Series, 30)}
+	for i := range mixed.Series {
+		mixed.Series[i] = Series{Aside: i%3 == 1, Plain: i%7 == 2, Family: strconv.Itoa(i % 4)}
+	}
+	for _, f := range []Figure{f, many, mixed} {
 		seen := map[string]bool{}
 		for i, s := range f.styles() {
 			key := fmt.Sprint(s)
+			if i < 35 {
+				key = fmt.Sprint(s.dash, s.marker)
+			}
 			if seen[key] {
 				t.Errorf("series %d of %d looks like another: %s", i, len(f.Series), key)
 			}

@@ -24,7 +24,8 @@ const (
 	labelWidth  = 190
 	labelHeight = 17.0 // not 17: halves are exact
 	voidHeight  = 13.0 // more, for a label with a second line
-	sameEnd     = 3.0  // how near two lines end that end at one place
+	markerSize  = 3.2
+	sameEnd     = 3.0 // how near two lines end that end at one place
 )
 
 // layout is a figure with everything placed.
@@ -40,6 +41,7 @@ type layout struct {
 	x, y                     axis
 	xTicks, yTicks           []tick
 	labels                   []label
+	row, names, verdicts     float64 // of a forest: how high a row is, how wide its columns of words
 }
 
 // A label names a line at its right end.
@@ -85,6 +87,9 @@ func (f Figure) place(in frame) (*layout, error) {
 		l.subtitle = wrap(Clean(f.Subtitle), (l.width-2*margin)/textSize, 2*lines)
 		l.note = wrap(Clean(f.Note), (l.width-2*margin)/noteSize, 4*lines)
 	}
+	if f.Forest != nil {
+		return l, l.placeForest(in)
+	}
 
 	xs, ys, empty := f.extent()
 	l.x, l.y = newAxis(xs, f.LogX, 0), newAxis(ys, f.LogY, 0.04)
@@ -93,7 +98,7 @@ func (f Figure) place(in frame) (*layout, error) {
 	}
 
 	needed, labels := l.label(empty)
-	l.top = margin + float64(len(l.title))*(titleSize+4) + float64(len(l.subtitle))*(textSize+4)
+	l.top = margin + l.headHeight()
 	if f.YLabel != "" {
 		l.top += textSize + 8
 	}
@@ -103,10 +108,7 @@ func (f Figure) place(in frame) (*layout, error) {
 		plot = plotHeight * 0.8 * l.width / narrowWidth
 	}
 	if in.height > 0 { // what the rest leaves
-		rest := l.top + 22 + margin + float64(len(l.note))*(noteSize+4)
-		if f.XLabel != "" {
-			rest += textSize + 6
-		}
+		rest := l.top + l.footHeight()
 		least := max(leastPlot, needed)
 		if narrow {
 			rest, least = rest+needed+6, leastPlot
@@ -117,15 +119,11 @@ func (f Figure) place(in frame) (*layout, error) {
 		}
 	}
 	l.bottom = l.top + plot
-	l.height = l.bottom + 22 + margin
-	if f.XLabel != "" {
-		l.height += textSize + 6
-	}
+	l.height = l.bottom + l.footHeight()
 	if narrow {
-		l.legend = l.height - margin + 6
+		l.legend = l.height - float64(len(l.note))*(noteSize+4) - margin + 6
 		l.height += needed + 6
 	}
-	l.height += float64(len(l.note)) * (noteSize + 4)
 
 	l.y.from, l.y.to = l.bottom, l.top
 	l.yTicks = l.y.ticks(max(2, min(6, int(plot/40))))

@@ -24,7 +24,7 @@ var pageSource string
 func (r Page) WriteHTML(w io.Writer) error {
 	page := pageView{
 		Name: Clean(r.Name), Version: Clean(r.Version), Description: cleanLines(r.Description),
-		Spec: cleanLines(r.Spec), Style: template.CSS(look.CSS()),
+		Spec: cleanLines(r.Spec), Style: template.CSS(look.CSS()), FiguresFirst: r.FiguresFirst,
 	}
 	for _, f := range r.Facts {
 		page.Facts = append(page.Facts, Fact{Name: Clean(f.Name), Value: Clean(f.Value)})
@@ -98,7 +98,7 @@ type pageView struct {
 	Facts                            []Fact
 	Meters                           []Meter
 	Warnings                         []string
-	Void                             bool
+	Void, FiguresFirst               bool
 	Tables                           []Table
 	Figures                          []figureView
 }

@@ -26,6 +26,8 @@ type Page struct {
 	Warnings    []string // shown at the top, before anything else
 	Tables      []Table
 	Figures     []Figure
+	// The figures are what it has to say: they are before the tables.
+	FiguresFirst bool
 }
 
 // A Table is rows of text. That of a Comparison looks like one.
@@ -87,7 +89,8 @@ type Row struct {
 	Bound            float64 // mean over its asymptotic lower bound; 0 if there is none
 }
 
-// A Figure is one drawing of lines with bands: a metric against rounds, or against the budget.
+// A Figure is one drawing: of lines with bands, a metric against rounds or against the budget, or of
+// the rows of a Forest.
 type Figure struct {
 	// file name stem, unique in a report: letters, digits, '.', '_', '-'; see Stem
 	ID             string
@@ -98,8 +101,9 @@ type Figure struct {
 	// X is a whole number, such as that of an arm, and what is beside it is there to be seen
 	Whole  bool
 	Series []Series
-	Marks  []Mark // vertical lines
-	Note   string // small print below, such as what the bands are
+	Forest *Forest // instead of series
+	Marks  []Mark  // vertical lines
+	Note   string  // small print below, such as what the bands are
 }
 
 // A Mark is a vertical line with a label. One outside the range of the series is left out.
@@ -147,6 +151,12 @@ func (f Figure) check() error {
 		return fmt.Errorf("report: figure ID is %q, must be letters, digits, '.', '_' and '-', "+
 			"start with a letter or digit, and have at most 200",
 			f.ID)
+	}
+	if f.Forest != nil && len(f.Series) > 0 {
+		return fmt.Errorf("report: figure %s: has both series and a forest", f.ID)
+	}
+	if f.Forest != nil {
+		return f.Forest.check(f.ID)
 	}
 	if len(f.Series) == 0 {
 		return fmt.Errorf("report: figure %s: has no series", f.ID)

@@ -107,7 +107,7 @@ func (t Table) Class(column int, cell string) string {
 	switch {
 	case t.Numbers(column):
 		return "n"
-	case t.verdict > 0 && column == 0:
+	case column == 0 && (t.verdict > 0 || len(cell) > 20 && len(t.Head) > t.Text):
 		return "name"
 	case t.verdict > 0 && column == t.verdict:
 		return "verdict"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
+	"strconv"
 
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/internal/report"
@@ -299,43 +299,49 @@ func (c *Curve) csv() []byte {
 	return b.Bytes()
 }
 
-// tightness is audited over claimed ε of all audits, sorted.
-func tightness(all []Row) (report.Figure, bool) {
-	f := report.Figure{ID: "tightness", Title: "How much of each claim was found",
-		Subtitle: "Audited over claimed ε, sorted", XLabel: "audits, in the order of the ratio",
-		YLabel: "audited/claimed",
-		Note: "Lower bounds of own claims must stay at or below 1. Broken twins are played until their lower bounds are " +
-			"above it; their ε before a correction is drawn, where there is one."}
-	most := 0
-	for _, twin := range []bool{false, true} {
-		var x []float64
+// most rows of one figure: as many as a page of paper holds.
+const mostRows = 40
+
+// forests are the findings as rows, each interval over its claim, in figures of at most mostRows. What
+// claims nothing has no row.
+func forests(all []Row) []report.Figure {
+	var out []report.Figure
+	for _, kind := range []struct {
+		twin                      bool
+		id, title, subtitle, note string
+	}{
+		{false, "claims", "Claims: none may be refuted", "Audited ε over claimed ε, and its lower " +
+			"end in numbers", "A claim is refuted if its lower end, the bar, is right of the line. The further left the bar, the less was shown. An upper end bounds nothing: no " +
+			"audit shows that ε is smaller."},
+		{true, "broken-copies", "Broken on purpose: each must be refuted", "Audited ε over claimed ε",
+			"A broken copy is played until its lower end, the bar, passes the claim of what it is a copy " +
+				"of: most bars are at the line."},
+	} {
+		var rows []report.Interval
 		for _, r := range all {
-			t := r.Tightness()
-			if twin && r.Estimate >= r.Low && !math.IsInf(r.Estimate, 0) { // its lower bound ends just above the claim
-				t = r.Estimate / r.Claimed
+			if r.Twin == kind.twin && !math.IsNaN(r.Tightness()) {
+				row := report.Interval{Name: r.Name, Lo: r.Low / r.Claimed,
+					Mid: r.Estimate / r.Claimed, Hi: r.High / r.Claimed, Verdict: r.Verdict(), Above: r.Refuted,
+					Wrong: r.Wrong()}
+				if !r.Twin { // whose lower ends are just above their claims
+					row.Text = number(r.Low) + " of " + number(r.Claimed)
+				}
+				rows = append(rows, row)
 			}
-			if r.Twin == twin && !math.IsNaN(t) && !math.IsInf(t, 0) {
-				x = append(x, t)
+		}
+		parts := (len(rows) + mostRows - 1) / mostRows
+		for part := range parts {
+			f := report.Figure{ID: kind.id, Title: kind.title, Subtitle: kind.subtitle, XLabel: "audited/claimed", LogX: true, Note: kind.note,
+				Forest: &report.Forest{Reference: 1, Says: "claimed", Least: 0.1, Most: 10,
+					Rows: rows[part*mostRows : min((part+1)*mostRows, len(rows))]}}
+			if parts > 1 {
+				f.Title += fmt.Sprintf(" (%d of %d)", part+1, parts)
 			}
+			if part > 0 {
+				f.ID += "-" + strconv.Itoa(part+1)
+			}
+			out = append(out, f)
 		}
-		if len(x) == 0 {
-			continue
-		}
-		slices.Sort(x)
-		s := report.Series{Label: "own claims", Mean: x}
-		if twin {
-			s.Label = "broken twins"
-		}
-		for i := range x {
-			s.X = append(s.X, float64(i+1))
-		}
-		most = max(most, len(x))
-		f.Series = append(f.Series, s)
 	}
-	if most < 2 {
-		return f, false
-	}
-	f.Series = append(f.Series, report.Series{Label: "refuted above",
-		X: []float64{1, float64(most)}, Mean: []float64{1, 1}})
-	return f, true
+	return out
 }

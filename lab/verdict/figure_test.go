@@ -2,6 +2,8 @@ package verdict
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -250,5 +252,39 @@ func TestCurve(t *testing.T) {
 		if got := c.gaussian(); !strings.Contains(got, want) {
 			t.Errorf("%v: %q has no %q", c.Mu, got, want)
 		}
+	}
+}
+
+// Each finding that claims something has a row, in figures that fit a page of paper: its interval is over
+// its claim, and a verdict that must not be is marked.
+func TestForests(t *testing.T) {
+	var rows []Row
+	for i := range 45 {
+		rows = append(rows, Row{Finding: audit.Finding{Name: fmt.Sprint("own ", i), Claimed: 2, Low: 1,
+			Estimate: 1.5, High: math.Inf(1)}})
+	}
+	rows = append(rows, Row{Finding: audit.Finding{Name: "false", Claimed: 2, Low: 3, High: 4, Refuted: true}},
+		Row{Finding: audit.Finding{Name: "copy", Claimed: 1, Low: 1.1, High: 2, Refuted: true}, Twin: true},
+		Row{Finding: audit.Finding{Name: "missed", Claimed: 1, Low: 0.1, High: 2}, Twin: true},
+		Row{Finding: audit.Finding{Name: "none", Claimed: math.Inf(1), Low: 9, High: 10}})
+	var got []string
+	all := 0
+	for _, f := range forests(rows) {
+		got = append(got, f.ID)
+		for _, r := range f.Forest.Rows {
+			all++
+			if wrong := r.Name == "false" || r.Name == "missed"; r.Wrong != wrong || r.Name == "none" {
+				t.Errorf("%s: wrong is %v", r.Name, r.Wrong)
+			}
+			if r.Name == "own 44" && (r.Lo != 0.5 || r.Mid != 0.75 || r.Text != "1.000 of 2.000") {
+				t.Errorf("%+v", r)
+			}
+		}
+		if err := f.WriteSVG(io.Discard); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"claims", "claims-2", "broken-copies"}; !slices.Equal(got, want) || all != len(rows)-1 {
+		t.Errorf("figures %v of %d rows, want %v of %d", got, all, want, len(rows)-1)
 	}
 }

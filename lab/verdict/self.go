@@ -9,7 +9,7 @@ import (
 )
 
 // Self audits everything that is private here, and broken twins of it.
-func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Page, error) {
+func Self(ctx context.Context, a audit.SelfAudit, games int) (*Page, error) {
 	names, err := a.Names()
 	if err != nil {
 		return nil, err
@@ -28,8 +28,8 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 	}
 	p := &Page{Title: "Self-audit of Sotto", Gamma: a.Gamma, Seed: a.Seed,
 		Description: "Every mechanism and every private policy of this program, its service over " +
-			"HTTP, and twins of them that are broken in ways that have happened. A sound auditor refutes every twin " +
-			"and no claim of its own.",
+			"HTTP, and broken copies of them, with faults that have happened. A sound audit refutes every broken copy " +
+			"and no claim.",
 		Tested: []report.Fact{
 			{Name: "audits", Value: fmt.Sprintf("%d of %d; the confidence is split over all of them",
 				len(results), len(names))},
@@ -38,8 +38,8 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 			{Name: "a broken copy", Value: fmt.Sprintf("is played until it is refuted. A test of it has up to "+
 				"sixteen times the games of a claim; it is given up after %d tests", looks)},
 			{Name: "neighbours", Value: "one reward, or the rewards of one round, replaced by others"},
-			{Name: "the claims", Value: "the ledger's, at the δ in the table; of a twin, those " +
-				"of what it is a twin of"},
+			{Name: "the claims", Value: "the ledger's, at the δ in the table; of a broken copy, those " +
+				"of what it is a copy of"},
 			{Name: "adversary", Value: "knows all rewards but those of one round and has chosen " +
 				"them; sees every release, or, where the name says so, the plays only"},
 		},
@@ -61,11 +61,6 @@ func Self(ctx context.Context, a audit.SelfAudit, games int, figures bool) (*Pag
 			p.Notes = append(p.Notes, fmt.Sprintf("%s was played on: the row is its test %d.", r.Name, r.Looks))
 		}
 		p.Rows = append(p.Rows, Row{r.Finding, r.Twin})
-	}
-	if figures {
-		if f, ok := tightness(p.Rows); ok {
-			p.Figures = append(p.Figures, f)
-		}
 	}
 	return p, nil
 }

@@ -159,6 +159,32 @@ func (p *Page) table() report.Table {
 	return g
 }
 
+// narrower is the table for a page, which has no room for ten columns: who attacks is beside the attack, and
+// δ beside the claim where there is one.
+func narrower(t report.Table) report.Table {
+	const attack, against, claimed, delta = 2, 3, 4, 5
+	row := func(of []string) []string {
+		of = slices.Clone(of)
+		if of[against] != dash("") {
+			of[attack] += "; " + of[against]
+		}
+		if of[delta] != "0" {
+			of[claimed] += " at δ = " + of[delta]
+		}
+		return slices.Concat(of[:against], of[claimed:delta], of[delta+1:])
+	}
+	head := slices.Concat(t.Head[:attack], []string{"best attack, and who makes it"}, t.Head[claimed:delta], t.Head[delta+1:])
+	out := report.Table{Title: t.Title, Head: head, Text: t.Text - 1, Notes: t.Notes}
+	for _, g := range t.Groups {
+		narrow := report.Group{Head: g.Head}
+		for _, r := range g.Rows {
+			narrow.Rows = append(narrow.Rows, row(r))
+		}
+		out.Groups = append(out.Groups, narrow)
+	}
+	return out
+}
+
 func dash(s string) string {
 	if s == "" {
 		return "–"
@@ -169,7 +195,7 @@ func dash(s string) string {
 // Report is the page for a privacy officer.
 func (p *Page) Report() report.Page {
 	r := report.Page{Name: p.name(), Version: "Sotto " + build.This().Version,
-		Description: p.Description, Warnings: p.Warnings, Figures: p.Figures,
+		Description: p.Description, Warnings: p.Warnings, Figures: append(forests(p.Rows), p.Figures...), FiguresFirst: true,
 		Facts: []report.Fact{{Name: "confidence", Value: Level(p.Gamma)},
 			{Name: "seed", Value: strconv.FormatUint(p.Seed, 10)}}}
 	if p.Command != "" {
@@ -210,7 +236,7 @@ func (p *Page) Report() report.Page {
 				number(x.Claimed), number(x.Low)))
 		}
 	}
-	r.Tables = []report.Table{p.table()}
+	r.Tables = []report.Table{narrower(p.table())}
 	if p.Readings != nil {
 		r.Tables = append(r.Tables, readings(p.Readings, p.Level))
 	}
@@ -343,9 +369,9 @@ func (p *Page) WriteJSON(w io.Writer) error {
 // WriteText writes the tables of the findings and what is to be said of them.
 func (p *Page) WriteText(w io.Writer) error {
 	r := p.Report()
-	shown := r.Tables[:1]
+	shown := []report.Table{p.table()}
 	if p.Readings != nil {
-		shown = r.Tables[:2]
+		shown = append(shown, r.Tables[1])
 	}
 	if err := (report.Page{Tables: shown}).WriteText(w); err != nil {
 		return err
