@@ -29,12 +29,12 @@ import (
 )
 
 type aggregateCommand struct {
-	Keygen aggregateKeygen `cmd:"" help:"${aggregateKeygen}"`
+	Keygen aggregateKeygen `cmd:"" help:"Make an identity key, and print its public key."`
 	Public aggregatePublic `cmd:"" help:"Print the public key of an identity key."`
-	ID     aggregateID     `cmd:"" name:"id" help:"Draw a session id. Every sum wants a new one."`
-	Serve  aggregateServe  `cmd:"" help:"Sum the messages of clients, and learn nothing but the sum."`
+	ID     aggregateID     `cmd:"" name:"id" help:"Draw a session id, a new one for every sum."`
+	Serve  aggregateServe  `cmd:"" help:"Sum what clients send, and learn nothing else."`
 	Join   aggregateJoin   `cmd:"" help:"Take part in a sum, as a client."`
-	Bench  aggregateBench  `cmd:"" help:"Measure what sums cost on this machine, as the number of clients grows."`
+	Bench  aggregateBench  `cmd:"" help:"Measure what sums cost on this machine."`
 }
 
 type aggregateServe struct {
@@ -56,8 +56,6 @@ type aggregateServe struct {
 
 // aggregateTexts are help texts that are too long for their flags.
 var aggregateTexts = kong.Vars{
-	"aggregateKeygen": "Make an identity key: the private key goes to a file, the public key is printed, for " +
-		"session files.",
 	"aggregateServeKey":         "The server's identity key, from sotto aggregate keygen.",
 	"aggregateServeListen":      "Address to listen on; with port 0 the system chooses one. It is printed.",
 	"aggregateServeAddressFile": "Write the address to this file when clients can come.",

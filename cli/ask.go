@@ -32,9 +32,7 @@ type asks struct {
 
 // askTexts are help texts that are too long for their flags.
 var askTexts = kong.Vars{
-	"commandsDecide": "Ask a running service which arm a unit gets.",
-	"commandsReward": "Report to a running service what came of decisions.",
-	"askServer":      "Address of the service; SOTTO_SERVER if not given.",
+	"askServer": "Address of the service; SOTTO_SERVER if not given.",
 	"askKeyFile": "File with the key. If not given, the key is that of the environment variable " +
 		"SOTTO_KEY; it is no flag, as lists of processes show those.",
 	"decideUnit": "Whom or what it is for; it may be left out if the experiment is not sticky. - " +

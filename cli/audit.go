@@ -17,10 +17,10 @@ import (
 )
 
 type auditCommand struct {
-	Mechanism auditMechanism `cmd:"" help:"Attack a mechanism alone: noisy sums and counts, running sums, a mean."`
-	Policy    auditPolicy    `cmd:"" help:"${auditPolicy}"`
-	Training  auditTraining  `cmd:"" help:"Attack gradient descent by its iterates, DP-SGD and others."`
-	Self      auditSelf      `cmd:"" help:"${auditSelf}"`
+	Mechanism auditMechanism `cmd:"" help:"Attack a mechanism: sums, counts, a mean."`
+	Policy    auditPolicy    `cmd:"" help:"Attack a policy by the rewards it is fed."`
+	Training  auditTraining  `cmd:"" help:"Attack gradient descent by its iterates."`
+	Self      auditSelf      `cmd:"" help:"Attack all of Sotto, and broken copies of it."`
 }
 
 // confidenceFlag is that of all audits but self.
@@ -107,10 +107,6 @@ var auditTexts = kong.Vars{
 	"reconstruct": "Guess one reward, which is one of so many values from 0 to 1, from what is released.",
 	"broken": "Break the curator on purpose: half, quarter, eighth, shared, redrawn, twice or " +
 		"unclipped. The claim remains, and must be refuted.",
-	"auditPolicy": "Attack a private policy by the rewards it is fed, and look for those that hurt it " +
-		"most.",
-	"auditSelf": "Attack every mechanism and private policy of this program, and broken copies of them, " +
-		"which must be refuted.",
 	"auditWorkers": "Games played at a time; answers do not depend on it. 0 is one a processor.",
 }
 
@@ -124,7 +120,9 @@ func play[P prepared](ctx context.Context, s streams, c *auditFlags, p P, err er
 	if err != nil {
 		return usage(err)
 	}
+	w := waiting(s, "audit", 0) // games that end when enough is known have no number
 	page, err := p.Run(ctx)
+	w.end()
 	if err != nil {
 		return failed(err)
 	}

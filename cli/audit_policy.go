@@ -56,10 +56,10 @@ var auditPolicyTexts = kong.Vars{
 	"until": "Stop as soon as ε is known to be above this, after at most --games. Every game counts, those " +
 		"of the search too.",
 	"audit policy": `Examples:
-  sotto audit policy adap-klucb --epsilon 1 --horizon 128
+  sotto audit policy dp-imed --epsilon 1 --horizon 128
   sotto audit policy adac-ucb --rho 0.5 --delta 0.01 --out report
   sotto audit policy dp-tt --bandit identify --epsilon 1 --horizon 1024
-  sotto audit policy adap-klucb --epsilon 1 --broken shared
+  sotto audit policy dp-imed --epsilon 1 --broken shared
   sotto audit policy adap-klucb --epsilon 1 --until 0.9
   sotto audit policy adap-klucb --epsilon 1 --trust secagg --reconstruct 3
   sotto audit policy adac-oful --bandit contextual --rho 0.5 --horizon 16`,

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/sotto-dp/sotto/audit"
 	"github.com/sotto-dp/sotto/audit/protocol"
 	"github.com/sotto-dp/sotto/cli/flags"
-	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/lab/verdict"
 	"github.com/sotto-dp/sotto/live/liveaudit"
 )
@@ -33,11 +30,11 @@ type auditSelf struct {
 var auditSelfTexts = kong.Vars{
 	"auditSelfOnly": "Only audits whose name has this text in it. The confidence is split over all audits " +
 		"nevertheless.",
-	"auditSelfProgress": "Show on stderr how far it is and about how long it will take, in place of each " +
-		"audit's outcome.",
+	"auditSelfProgress": "Show on stderr how far it is and about how long it will take, and not each audit's outcome. " +
+		"A terminal has it in any case.",
 	"audit self": `Examples:
   sotto audit self --quick
-  sotto audit self --quick --only adap-klucb
+  sotto audit self --quick --only dp-imed
   sotto audit self --out report
 
 A sound program fails with probability at most 10⁻⁶: a claim that is true is refuted, or a broken copy is
@@ -78,39 +75,26 @@ func (c *auditSelf) Run(ctx context.Context, s streams) error {
 		_, err := fmt.Fprintln(s.out, strings.Join(names, "\n"))
 		return err
 	}
-	to := onScreen(s.err)
+	w, wrong, from := waiting(s, "audit self", len(names)), 0, time.Now()
 	self.Report = func(done, all int, r audit.SelfResult) {
-		_ = report.WriteLines(to, fmt.Sprintf("%d/%d %v", done, all, r)) // the audit goes on without them
-	}
-	if c.Progress {
-		self.Report = waiting(s.err)
+		if !r.Good {
+			wrong++
+		}
+		switch spent := time.Since(from); {
+		case !c.Progress:
+			w.tell(done, fmt.Sprintf("%d/%d %v", done, all, r))
+		case w.terminal:
+			w.tell(done, "")
+		default:
+			left := time.Duration(float64(spent) / float64(done) * float64(all-done))
+			w.tell(done, fmt.Sprintf("%d/%d audits, %d wrong, %v, about %v left: %s", done, all, wrong,
+				spent.Round(time.Second), left.Round(time.Second), r.Name))
+		}
 	}
 	p, err := verdict.Self(ctx, self, set.Games)
+	w.end()
 	if err != nil {
 		return failed(err)
 	}
 	return c.finish(s, p)
-}
-
-// waiting is one line that is written again and again on a terminal, and a line an audit elsewhere.
-func waiting(w io.Writer) func(done, all int, r audit.SelfResult) {
-	file, ok := w.(*os.File)
-	terminal, from, wrong := ok && hasRoom(file), time.Now(), 0
-	return func(done, all int, r audit.SelfResult) {
-		if !r.Good {
-			wrong++
-		}
-		spent := time.Since(from)
-		left := time.Duration(float64(spent) / float64(done) * float64(all-done))
-		line := fmt.Sprintf("%d/%d audits, %d wrong, %v, about %v left", done, all, wrong,
-			spent.Round(time.Second), left.Round(time.Second))
-		switch {
-		case !terminal:
-			fmt.Fprintf(w, "%s: %s\n", line, r.Name)
-		case done == all:
-			fmt.Fprintf(w, "\r\x1b[K%s\n", line)
-		default:
-			fmt.Fprintf(w, "\r\x1b[K%s", line)
-		}
-	}
 }

@@ -38,12 +38,10 @@ type restoreCommand struct {
 
 // backupTexts are help texts that are too long for their flags.
 var backupTexts = kong.Vars{
-	"commandsBackup":  "Write what a running service may be read and ended from into one file.",
-	"commandsRestore": "Make a store of a backup, to read what was released and to end what ran.",
-	"backupData":      "Directory of the database; ./sotto-data if not given.",
-	"backupDatabase":  "PostgreSQL database instead of a directory, as postgres://USER@HOST/DATABASE.",
-	"backupFile":      "The file to write; it must not be there.",
-	"restoreFile":     "The backup.",
+	"backupData":     "Directory of the database; ./sotto-data if not given.",
+	"backupDatabase": "PostgreSQL database instead of a directory, as postgres://USER@HOST/DATABASE.",
+	"backupFile":     "The file to write; it must not be there.",
+	"restoreFile":    "The backup.",
 	"backup": `The service goes on meanwhile. A backup has declarations, transcripts, keys and assignments. It has no
 reward: no sum that was not released, and nothing that tells whether somebody reported. So it is for reading and
 for ending, never for going on. Decisions of the last hour are left out.

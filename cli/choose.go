@@ -107,15 +107,17 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	w := waiting(s, "choose", 0)
 	q.Progress = func(p choose.Progress) {
-		fmt.Fprintf(s.err, "look %d: %d policies, %d runs; %d of %d neighbours are not settled",
+		line := fmt.Sprintf("look %d: %d policies, %d runs; %d of %d neighbours are not settled",
 			p.Look, p.Policies, p.Runs, p.Unsettled, max(p.Policies-1, 0))
 		if p.Next > 0 {
-			fmt.Fprintf(s.err, "; %d policies go on", p.Next)
+			line += fmt.Sprintf("; %d policies go on", p.Next)
 		}
-		fmt.Fprintln(s.err)
+		w.step(line)
 	}
 	a, err := choose.Rank(ctx, q)
+	w.end()
 	if err != nil {
 		return err
 	}

@@ -74,61 +74,44 @@ type streams struct {
 }
 
 type commands struct {
-	Run        runCommand        `cmd:"" group:"play" help:"${commandsRun}"`
-	Stop       stopCommand       `cmd:"" group:"real" help:"${commandsStop}"`
-	Identify   identifyCommand   `cmd:"" group:"real" help:"${commandsIdentify}"`
-	Plan       planCommand       `cmd:"" group:"before" help:"${commandsPlan}"`
-	Bounds     boundsCommand     `cmd:"" group:"before" help:"${commandsBounds}"`
-	Merge      mergeCommand      `cmd:"" group:"play" help:"Join shards of one experiment into its results."`
-	Report     reportCommand     `cmd:"" group:"play" help:"${commandsReport}"`
-	Choose     chooseCommand     `cmd:"" group:"before" help:"${commandsChoose}"`
-	Explore    exploreCommand    `cmd:"" group:"before" help:"${commandsExplore}"`
-	Validate   validateCommand   `cmd:"" group:"play" help:"Check an experiment and say what it would play."`
+	Serve      serveCommand      `cmd:"" group:"live" help:"Run live experiments over HTTP, with a page for each."`
+	Validate   validateCommand   `cmd:"" group:"live" help:"Check a file and say what it would do."`
+	Plan       planCommand       `cmd:"" group:"before" help:"Say what to expect before it is done."`
+	Decide     decideCommand     `cmd:"" group:"live" help:"Ask a service which arm a unit gets."`
+	Reward     rewardCommand     `cmd:"" group:"live" help:"Report what came of decisions."`
+	Track      trackCommand      `cmd:"" group:"live" help:"Report what a table knows of units, by their names."`
+	Flagd      flagdCommand      `cmd:"" group:"live" help:"Keep flagd's flag file up to date with a service."`
+	Backup     backupCommand     `cmd:"" group:"live" help:"Back a running service up into one file."`
+	Restore    restoreCommand    `cmd:"" group:"live" help:"Read a backup, and end what ran in it."`
+	Bench      serveBench        `cmd:"" name:"serve bench" group:"live" help:"Measure what a service takes on this machine."`
+	Choose     chooseCommand     `cmd:"" group:"before" help:"Rank the private policies that meet a budget."`
+	Explore    exploreCommand    `cmd:"" group:"before" help:"Turn privacy like a knob, in your browser."`
 	List       listCommand       `cmd:"" group:"before" help:"List what there is: policies and mechanisms."`
-	Letor      letorCommand      `cmd:"" group:"play" help:"${commandsLetor}"`
-	Reproduce  reproduceCommand  `cmd:"" group:"check" help:"${commandsReproduce}"`
-	Audit      auditCommand      `cmd:"" group:"check" help:"${commandsAudit}"`
-	Schema     schemaCommand     `cmd:"" group:"program" help:"Print the JSON schema of experiment files, for editors."`
-	Aggregate  aggregateCommand  `cmd:"" group:"real" help:"${commandsAggregate}"`
-	Completion completionCommand `cmd:"" group:"program" help:"${commandsCompletion}"`
+	Bounds     boundsCommand     `cmd:"" group:"before" help:"Bound the regret, and name the proofs."`
+	Run        runCommand        `cmd:"" group:"play" help:"Play an experiment, given by a file or by flags."`
+	Report     reportCommand     `cmd:"" group:"play" help:"Draw the page and figures of results again."`
+	Merge      mergeCommand      `cmd:"" group:"play" help:"Join shards of one experiment into its results."`
+	Letor      letorCommand      `cmd:"" group:"play" help:"Make a bandit of learning-to-rank data."`
+	Identify   identifyCommand   `cmd:"" group:"real" help:"Find the best arm, with a bound on the risk."`
+	Stop       stopCommand       `cmd:"" group:"real" help:"Estimate a mean from as few samples as it takes."`
+	Aggregate  aggregateCommand  `cmd:"" group:"real" help:"Sum what clients have so that nobody sees it."`
+	Audit      auditCommand      `cmd:"" group:"check" help:"Attack what claims to be private, and bound its ε from below."`
+	Replay     replayCommand     `cmd:"" group:"check" help:"Check a live experiment from its transcript."`
+	Prove      proveCommand      `cmd:"" group:"check" help:"Certify what a transcript costs, for a checker that is not ours."`
+	Reproduce  reproduceCommand  `cmd:"" group:"check" help:"Make the sources' figures again, and judge their claims."`
+	Schema     schemaCommand     `cmd:"" group:"program" help:"Print the JSON schema of files, for editors."`
+	Completion completionCommand `cmd:"" group:"program" help:"Print a script that completes commands in a shell."`
 	Man        manCommand        `cmd:"" group:"program" help:"Print the manual page, for man."`
 	Complete   completeCommand   `cmd:"" hidden:"" help:"Say what comes next, for the scripts of completion."`
-	Serve      serveCommand      `cmd:"" group:"real" help:"Serve live experiments over HTTP: private bandits on people who come."`
-	Bench      serveBench        `cmd:"" name:"serve bench" group:"real" help:"${commandsServeBench}"`
-	Decide     decideCommand     `cmd:"" group:"real" help:"${commandsDecide}"`
-	Reward     rewardCommand     `cmd:"" group:"real" help:"${commandsReward}"`
-	Track      trackCommand      `cmd:"" group:"real" help:"${commandsTrack}"`
-	Backup     backupCommand     `cmd:"" group:"real" help:"${commandsBackup}"`
-	Restore    restoreCommand    `cmd:"" group:"real" help:"${commandsRestore}"`
-	Flagd      flagdCommand      `cmd:"" group:"real" help:"${commandsFlagd}"`
-	Replay     replayCommand     `cmd:"" group:"check" help:"${commandsReplay}"`
-	Prove      proveCommand      `cmd:"" group:"check" help:"${commandsProve}"`
-	Version    versionCommand    `cmd:"" group:"program" help:"${commandsVersion}"`
+	Version    versionCommand    `cmd:"" group:"program" help:"Print the version and what it was built with."`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version and end."`
 }
 
 // cliTexts are help texts that are too long for their flags.
 var cliTexts = kong.Vars{
-	"commandsRun":  "Play an experiment: a YAML file, or arms and policies given by flags.",
-	"commandsStop": "Run a stopping rule: a private estimate of a mean, from as few samples as it takes.",
-	"commandsIdentify": "Run a trial: which arm is best? A private answer, with a bound on the risk of a " +
-		"wrong one.",
-	"commandsPlan": "Say what to expect before it is done: participants of a trial, the cost of a " +
-		"release, the budget that costs little.",
-	"commandsBounds": "Say what the regret is bounded by, below for every policy and above for those of the " +
-		"catalog, and where each bound is proved.",
-	"commandsExplore":    "Turn privacy like a knob: a page that plays policies while you look.",
-	"commandsReport":     "Draw the figures and the page of a results directory again, and print its table.",
-	"commandsChoose":     "Say which private policy to use: rank all that meet a budget, with confidence.",
-	"commandsLetor":      "Make a bandit of learning-to-rank data: clusters are arms, ratings are rewards.",
-	"commandsReproduce":  "Make the figures of the sources again, and decide what they claim.",
-	"commandsAudit":      "Attack what claims to be private, and bound its ε from below.",
-	"commandsAggregate":  "Sum what clients have so that nobody sees it: secure aggregation over the network.",
-	"commandsCompletion": "Print a script that completes commands, flags and names in a shell.",
-	"commandsVersion":    "Print the version of this program and what it was built with.",
-	"serveData":          "Directory of the database, made if it is not there; ./sotto-data if not given.",
-	"serveCohort":        "Holds the sessions of experiments with trust secagg here, over TLS with the service's own key.",
+	"serveData":   "Directory of the database, made if it is not there; ./sotto-data if not given.",
+	"serveCohort": "Holds the sessions of experiments with trust secagg here, over TLS with the service's own key.",
 	"serveCohortAt": "Where clients reach --cohort-listen, if it is not where it listens; with several processes, " +
 		"each its own.",
 	"serveAdvertise": "Where other processes on the same --database reach this one, to pass requests on " +
@@ -185,8 +168,8 @@ requests. On a network, give it --tls-cert and --tls-key, or put it behind a pro
 Each flag may be an environment variable, such as SOTTO_DATA for --data or SOTTO_TLS_CERT.
 
 Examples:
-  sotto serve
   sotto serve --demo
+  sotto serve
   sotto serve --data /var/lib/sotto --listen 127.0.0.1:9000 --admin-key-file admin.key
   sotto serve --experiments experiments --allow-origin https://shop.example
   sotto serve --data restored --read-only
@@ -277,13 +260,19 @@ func named(args []string) any {
 	return reflect.New(reflect.StructOf(fields)).Interface()
 }
 
+// description is what the program says of itself, and what to do first.
+const description = `A/B tests that adapt without revealing anyone's response.
+
+Start here:
+  sotto serve --demo      a live experiment, with made-up visitors
+  sotto serve             your own: create it on the page that this prints
+  sotto explore --open    what privacy costs, while you turn it
+  sotto run --arms 0.75,0.6 --policies dp-imed,kl-ucb --epsilon 1 --horizon 1e6`
+
 func parserOf(grammar any, s streams, more ...kong.Option) (*kong.Kong, error) {
 	return kong.New(grammar, append(more,
 		kong.Name(s.program),
-		kong.Description("Differentially private bandits: simulate them exactly and fast, and "+
-			"see what privacy costs.\n\n"+
-			"Quick start:\n  sotto run examples/quickstart.yaml\n  sotto run --arms 0.75,0.6 "+
-			"--policies dp-imed,kl-ucb --epsilon 1 --horizon 1e6"),
+		kong.Description(description),
 		kong.Writers(file(s.out), s.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}),
 		kong.ValueFormatter(helpWithDefault),
@@ -331,10 +320,11 @@ func texts() kong.Vars {
 // groups are those of the flags, by their keys.
 func groups() []kong.Group {
 	return []kong.Group{
-		{Key: "play", Title: "Experiments:"},
-		{Key: "before", Title: "Before there are data:"},
-		{Key: "real", Title: "One decision, on real data too:"},
-		{Key: "check", Title: "Can it be believed?"},
+		{Key: "live", Title: "A live service:"},
+		{Key: "before", Title: "Before you start:"},
+		{Key: "play", Title: "Simulations:"},
+		{Key: "real", Title: "One answer, from data you have:"},
+		{Key: "check", Title: "Check what we claim:"},
 		{Key: "program", Title: "This program:"},
 		{Key: "budget", Title: "The budget:"},
 		{Key: "sums", Title: "Sums:"},

@@ -28,8 +28,6 @@ type mergeCommand struct {
 
 // commandsTexts are help texts that are too long for their flags.
 var commandsTexts = kong.Vars{
-	"listMechanisms": "Mechanisms: how releases are made private, by trust model and noise, with what each " +
-		"guarantees and who has to be believed.",
 	"schemaOf": "experiment, for files of sotto run, or live, for those of sotto serve.",
 	"merge": `Examples:
   sotto merge part0 part1 part2 part3 --out results/sajed-arms`,
@@ -38,9 +36,9 @@ var commandsTexts = kong.Vars{
   sotto report results/quickstart --format pdf --size 8.5x7cm --bare
   sotto report results/quickstart --format svg,png --dpi 300 --linear --title 'Regret of five policies'`,
 	"validate": `Examples:
-  sotto validate examples/quickstart.yaml
-  sotto validate shop.yaml --json
-  sotto validate shop.yaml --sample rewards.csv`,
+  sotto validate shop.yaml
+  sotto validate shop.yaml --sample rewards.csv
+  sotto validate examples/quickstart.yaml --json`,
 	"validateSample": "Of a live experiment, values such as it will be reported: CSV with a column reward and those " +
 		"of metrics, or lines of JSON. Says how many would be clipped, without noise: the output is not protected.",
 	"list mechanisms": `Examples:
@@ -254,8 +252,8 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 }
 
 type listCommand struct {
-	Policies   listPolicies   `cmd:"" default:"withargs" help:"Policies, with their guarantee, source and parameters."`
-	Mechanisms listMechanisms `cmd:"" help:"${listMechanisms}"`
+	Policies   listPolicies   `cmd:"" default:"withargs" help:"Policies: guarantee, source and parameters."`
+	Mechanisms listMechanisms `cmd:"" help:"Mechanisms: what each promises, and who is believed."`
 }
 
 type listPolicies struct {

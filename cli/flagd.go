@@ -23,9 +23,8 @@ type flagdCommand struct {
 
 // flagdTexts are help texts that are too long for their flags.
 var flagdTexts = kong.Vars{
-	"commandsFlagd": "Keep a file of flagd's flag definitions up to date with a running service's plans.",
-	"flagdFile":     "The file, which is replaced whole when a plan has changed.",
-	"flagdEvery":    "How often the service is asked; less than half of any leases.for.",
+	"flagdFile":  "The file, which is replaced whole when a plan has changed.",
+	"flagdEvery": "How often the service is asked; less than half of any leases.for.",
 	"flagd": `Each experiment that declares leases is a flag, which flagd and its providers evaluate without a
 request. The key needs the scope decide. Report exposures by a hook, which docs/serve.md has. While the service is not
 available the file stays as it is, and what it gives after its plan's end counts nowhere.

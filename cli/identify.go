@@ -465,7 +465,9 @@ func (c *identifyCommand) simulate(ctx context.Context, s streams, lo, hi float6
 			return err
 		}
 	} else {
+		w := waiting(s, "identify", 0)
 		study, err := sm.Run(ctx)
+		w.end()
 		if err != nil {
 			return stopped(err)
 		}

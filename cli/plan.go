@@ -17,10 +17,10 @@ import (
 )
 
 type planCommand struct {
-	Trial   planTrial   `cmd:"" help:"How many participants will a trial need, at which ε, and what does privacy add?"`
-	Release planRelease `cmd:"" help:"${planRelease}"`
-	Live    planLive    `cmd:"" help:"${planLive}"`
-	Budget  planBudget  `cmd:"" help:"Which is the smallest ε at which privacy costs less than so much more regret?"`
+	Trial   planTrial   `cmd:"" help:"Participants that a trial needs, at each ε."`
+	Release planRelease `cmd:"" help:"What one release costs under a trust model."`
+	Live    planLive    `cmd:"" help:"When a live experiment will know, and what it costs."`
+	Budget  planBudget  `cmd:"" help:"The smallest ε at which privacy costs little."`
 }
 
 type planTrial struct {
@@ -43,8 +43,6 @@ type planTrial struct {
 
 // planTexts are help texts that are too long for their flags.
 var planTexts = kong.Vars{
-	"planRelease": "What does one release of a batch's sum take under a trust model: integers, bits a " +
-		"user, what is lost, and by users who return?",
 	"planTrialGap": "By how much the best arm is better than all others, which are equal.",
 	"planTrialBest": "Mean of the best arm, beside --gap; if not given 1/2 + Δ/2: around 1/2 rewards say " +
 		"least.",
@@ -59,7 +57,7 @@ var planTexts = kong.Vars{
   sotto plan trial --arms 3 --prior 0.2,0.8 --risk 0.1 --epsilon 0.1,1 --cap 1e6 --figure plan.svg`,
 }
 
-func (c *planTrial) config(s streams) (trial.PlanConfig, error) {
+func (c *planTrial) config() (trial.PlanConfig, error) {
 	cfg := trial.PlanConfig{Arms: int(c.Arms), Gap: c.Gap.X, Best: c.Best.X, Risk: c.Risk.X,
 		Epsilons: c.Epsilon.X, Runs: int(c.Runs), Cap: int(c.Cap), Seed: c.Seed.X,
 		Workers: int(c.Workers)}
@@ -82,16 +80,11 @@ func (c *planTrial) config(s streams) (trial.PlanConfig, error) {
 			"rule without privacy beside them", e.Name)
 	}
 	cfg.Rule, cfg.Params = e.Name, params
-	from := time.Now()
-	cfg.Progress = func(r trial.PlanRow) {
-		fmt.Fprintf(s.err, "%s  %s  [%s]\n", r.Budget(), words.Several(cfg.Runs, "run"),
-			time.Since(from).Round(100*time.Millisecond))
-	}
 	return cfg, nil
 }
 
 func (c *planTrial) Run(ctx context.Context, s streams) error {
-	cfg, err := c.config(s)
+	cfg, err := c.config()
 	if err == nil {
 		err = cfg.Check()
 	}
@@ -109,7 +102,13 @@ func (c *planTrial) Run(ctx context.Context, s streams) error {
 		}
 		defer figure.Discard()
 	}
+	from, w := time.Now(), waiting(s, "plan trial", len(cfg.Epsilons)+1)
+	cfg.Progress = func(r trial.PlanRow) {
+		w.step(fmt.Sprintf("%s  %s  [%s]", r.Budget(), words.Several(cfg.Runs, "run"),
+			time.Since(from).Round(100*time.Millisecond)))
+	}
 	p, err := cfg.Plan(ctx)
+	w.end()
 	if err != nil {
 		return stopped(err)
 	}

@@ -78,10 +78,12 @@ func (c *planBudget) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return usage(err)
 	}
+	w := waiting(s, "plan budget", 0)
 	q.Progress = func(p experiment.BudgetProbe) {
-		fmt.Fprintf(s.err, "ε=%.4g  %+.1f ± %.1f %%\n", p.Epsilon, 100*p.Ratio, 100*p.Half)
+		w.step(fmt.Sprintf("ε=%.4g  %+.1f ± %.1f %%", p.Epsilon, 100*p.Ratio, 100*p.Half))
 	}
 	a, err := q.Run(ctx)
+	w.end()
 	switch {
 	case errors.Is(err, experiment.ErrBudgetSearch):
 		return usage(err)

@@ -16,16 +16,17 @@ import (
 )
 
 // contextual is Run for an experiment with contexts.
-func (c *planLive) contextual(ctx context.Context, s streams, q plan.Request) error {
+func (c *planLive) contextual(ctx context.Context, s streams, q plan.Request, w *wait) error {
 	from := time.Now()
 	q.ContextualProgress = func(r plan.ContextualRow) {
 		text := budgetText(r.Budget.String())
 		if r.Setting != "" {
 			text += ", " + r.Setting
 		}
-		fmt.Fprintf(s.err, "%s, d = %d  [%s]\n", text, r.Dim, time.Since(from).Round(100*time.Millisecond))
+		w.step(fmt.Sprintf("%s, d = %d  [%s]", text, r.Dim, time.Since(from).Round(100*time.Millisecond)))
 	}
 	f, err := q.RunContextual(ctx)
+	w.end()
 	switch {
 	case errors.Is(err, plan.ErrPlan), errors.Is(err, keyed.ErrSpec):
 		return usage(err)

@@ -39,7 +39,6 @@ type planLive struct {
 
 // planLiveTexts are help texts that are too long for their flags.
 var planLiveTexts = kong.Vars{
-	"planLive": "When will a live experiment have an answer, at which ε, and what will it cost?",
 	"planLiveTraffic": "How many decisions there will be that count: 10000/day, 400/hour, 7/minute or " +
 		"2/second, evenly over " +
 		"the day. A number alone is a day's.",
@@ -116,13 +115,16 @@ func (c *planLive) Run(ctx context.Context, s streams) error {
 		return usage(err)
 	}
 	from := time.Now()
+	w := waiting(s, "plan live", 0)
+	q.Begun = w.of
 	q.Progress = func(r plan.Row) {
-		fmt.Fprintf(s.err, "%s  [%s]\n", liveRowText(r), time.Since(from).Round(100*time.Millisecond))
+		w.step(fmt.Sprintf("%s  [%s]", liveRowText(r), time.Since(from).Round(100*time.Millisecond)))
 	}
 	if q.Live.Contextual != nil {
-		return c.contextual(ctx, s, q)
+		return c.contextual(ctx, s, q, w)
 	}
 	f, err := q.Run(ctx)
+	w.end()
 	switch {
 	case errors.Is(err, plan.ErrPlan), errors.Is(err, decl.ErrSpec):
 		return usage(err)

@@ -14,8 +14,6 @@ type proveCommand struct {
 
 // proveTexts are help texts that are too long for their flags.
 var proveTexts = kong.Vars{
-	"commandsProve": "Print a certificate: how what a live experiment has spent follows from its transcript, for a " +
-		"checker that needs no trust in this program.",
 	"proveSource": "Transcript of a live experiment; - reads standard input.",
 	"prove": `The certificate is JSON on standard output. It has every release with its mechanism and price, the rules by which
 the total follows, each with its statement, proof and test, and the list of what no transcript can show. The transcript must

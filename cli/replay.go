@@ -34,8 +34,6 @@ type replayCommand struct {
 
 // replayTexts are help texts that are too long for their flags.
 var replayTexts = kong.Vars{
-	"commandsReplay": "Play a live experiment again from its transcript, and check that everything follows " +
-		"from the releases.",
 	"replaySource": "Transcript of a live experiment; - reads standard input. Or its address, such as " +
 		"http://127.0.0.1:8080/v1/experiments/shop/transcript.",
 	"replayTip": "SHA-256 of the last line, in hex, as it was noted elsewhere: a chain that was made anew " +

@@ -67,8 +67,8 @@ var runTexts = kong.Vars{
 	"runPromised": "Share of the users who are promised to answer and be honest, under --trust.",
 	"runDropout":  "Probability that a user does not answer, under --trust.",
 	"run": `Examples:
-  sotto run examples/quickstart.yaml
   sotto run --arms 0.75,0.6 --policies dp-imed,kl-ucb --epsilon 0.1,1 --horizon 1e6 --runs 20
+  sotto run examples/quickstart.yaml
   sotto run --csv examples/abtest.csv --range 0,1 --policies dp-imed,dp-se --epsilon 1 --horizon 2e4
   sotto run examples/sajed-arms.yaml --shard 0/4 --out part0`,
 }

@@ -29,7 +29,6 @@ type serveBench struct {
 
 // serveBenchTexts are help texts that are too long for their flags.
 var serveBenchTexts = kong.Vars{
-	"commandsServeBench": "Measure what a service takes on this machine, beside peers that do less.",
 	"benchData": "Directory in which the database is made, and removed at the end; that for temporary files " +
 		"if not given. It should be on the disk that is to be measured: some systems keep temporary files in " +
 		"memory.",

@@ -38,7 +38,6 @@ type trackCommand struct {
 
 // trackTexts are help texts that are too long for their flags.
 var trackTexts = kong.Vars{
-	"commandsTrack": "Report to a running service what a table knows of units, by their names.",
 	"trackFile": "The table: CSV, perhaps compressed by gzip, Parquet, or lines of JSON objects, a row an event; " +
 		"- is standard input.",
 	"trackEvent": "Name of the event that each row is; that in the column name if it is not given.",

@@ -56,6 +56,7 @@ type Request struct {
 	// beside it, no other floor.
 	Brief bool
 
+	Begun              func(rows int)      // of Run: how many rows there will be; nil: nobody is told
 	Progress           func(Row)           // of Run; nil: nobody is told
 	ContextualProgress func(ContextualRow) // of RunContextual
 }
@@ -198,6 +199,9 @@ func (q Request) Run(ctx context.Context) (*Forecast, error) {
 	}
 	p.out.Runs = int(p.Runs)
 	declared := -1
+	if p.Begun != nil {
+		p.Begun(len(asks))
+	}
 	for i, a := range asks {
 		row, err := p.row(ctx, a)
 		if err == nil && split != nil && !p.Live.Split() && a.first == 0 && a.gathering == p.Live.Gathering() {
