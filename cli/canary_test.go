@@ -95,6 +95,8 @@ var canaryRows = map[string]canaryRow{
 		{"!", "validate", "rows.jsonl"}, {"!", "validate", "colon.csv"},
 		{"validate", "live.yaml", "--sample", "arms.csv"}, {"validate", "live.yaml", "--sample", "arms.csv", "--json"},
 		{"validate", "live.yaml", "--sample", "rows.jsonl"}, {"!", "validate", "live.yaml", "--sample", "bare.csv"}}},
+	"sotto notice": {runs: [][]string{{"notice", "live.yaml"}, {"notice", "live.yaml", "--html"},
+		{"!", "notice", "bare.csv"}, {"!", "notice", "rows.jsonl"}, {"!", "notice", "colon.csv"}}},
 	"sotto bounds": {runs: [][]string{{"bounds", "arms.yaml"}, {"!", "bounds", "bare.csv"},
 		{"!", "bounds", "rows.jsonl"}, {"!", "bounds", "colon.csv"}}},
 	"sotto plan live": {runs: [][]string{

@@ -77,6 +77,7 @@ type commands struct {
 	Serve      serveCommand      `cmd:"" group:"live" help:"Run live experiments over HTTP, with a page for each."`
 	Validate   validateCommand   `cmd:"" group:"live" help:"Check a file and say what it would do."`
 	Plan       planCommand       `cmd:"" group:"before" help:"Say what to expect before it is done."`
+	Notice     noticeCommand     `cmd:"" group:"live" help:"Write what an experiment's visitors are told."`
 	Decide     decideCommand     `cmd:"" group:"live" help:"Ask a service which arm a unit gets."`
 	Reward     rewardCommand     `cmd:"" group:"live" help:"Report what came of decisions."`
 	Track      trackCommand      `cmd:"" group:"live" help:"Report what a table knows of units, by their names."`
@@ -309,7 +310,8 @@ func texts() kong.Vars {
 	for _, t := range []kong.Vars{aggregateTexts, aggregateBenchTexts, askTexts, trackTexts, auditTexts,
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, backupTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, exploreTexts, figureTexts, flagdTexts,
-		identifyTexts, letorTexts, logTexts, planTexts, planBudgetTexts, planLiveTexts, planReleaseTexts, proveTexts, replayTexts, reportTexts,
+		identifyTexts, letorTexts, logTexts, noticeTexts, planTexts, planBudgetTexts, planLiveTexts,
+		planReleaseTexts, proveTexts, replayTexts, reportTexts,
 		reproduceTexts, runTexts,
 		serveBenchTexts, stopTexts} {
 		maps.Copy(all, t)

@@ -1,0 +1,359 @@
+package decl
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sotto-dp/sotto/privacy"
+)
+
+// A Notice is what an experiment's visitors are told of it, in their words: what is recorded, what others
+// can learn, how long it is kept, and what they can do. All of it follows from the declaration, but for
+// what is in square brackets, which its operator has to say.
+type Notice struct {
+	Title    string
+	Sections []NoticeSection
+	// Todo is what the operator has to do before it is shown.
+	Todo []string
+}
+
+// A NoticeSection is paragraphs, and then a list.
+type NoticeSection struct {
+	Title string
+	Text  []string
+	Items []string
+}
+
+// A Sender is who shows a notice. What is empty stays to be filled in.
+type Sender struct{ Name, Contact string }
+
+// noticeDelta is the probability that notices leave to chance where a budget has no ε without one.
+const noticeDelta = 1e-6
+
+// Notice is the notice of an experiment that Check lets pass.
+func (l *Experiment) Notice(by Sender) (Notice, error) {
+	n := Notice{Title: "About the test “" + l.Name + "”"}
+	if by.Name == "" {
+		by.Name = "[your name and address]"
+		n.Todo = append(n.Todo, "Say who you are (--by), and who is responsible for the data.")
+	}
+	if by.Contact == "" {
+		by.Contact = "[your contact]"
+		n.Todo = append(n.Todo, "Say how people reach you (--contact).")
+	}
+	allows, err := l.allows()
+	if err != nil {
+		return n, err
+	}
+	for _, s := range []NoticeSection{l.noticeOf(by), l.noticeRecorded(), allows, l.noticeKept(&n), l.noticeChoices(by),
+		l.noticeLimits()} {
+		n.Sections = append(n.Sections, s)
+	}
+	n.Todo = append(n.Todo, "If your pages use the service's cookie (400 days) or the browser's storage, say so: the "+
+		"declaration does not know.", "If your pages ask for consent, say where people give it and take it back.",
+		"Say what else you keep, such as the access log of your web server, and on which "+
+			"legal basis.")
+	if l.Contextual == nil && slices.ContainsFunc(l.Arms, func(a Arm) bool { return strings.TrimSpace(a.Name) == "" }) {
+		n.Todo = append(n.Todo, "Name the versions.")
+	}
+	return n, nil
+}
+
+// noticeOf says what is tested, and how what is shown is chosen.
+func (l *Experiment) noticeOf(by Sender) NoticeSection {
+	s := NoticeSection{Title: "What this is"}
+	if l.Description != "" {
+		s.Text = append(s.Text, strings.TrimSpace(l.Description))
+	}
+	if l.Contextual != nil {
+		s.Text = append(s.Text, by.Name+" chooses what to show at each visit, and learns which choices work. A part of the "+
+			"choices is random. The others follow from totals of what happened at earlier visits, with random noise added, "+
+			"and from the facts about the visit below.")
+		return s
+	}
+	names := make([]string, len(l.Arms))
+	for i, a := range l.Arms {
+		names[i] = a.Name
+	}
+	s.Text = append(s.Text, fmt.Sprintf("%s compares %d versions: %s. Each %s is given one.", by.Name, len(names),
+		strings.Join(names, ", "), l.Unit.Of))
+	if l.Split() {
+		s.Text = append(s.Text, "Chance alone decides which.")
+	} else {
+		s.Text = append(s.Text, "Chance decides which, and totals of what happened with earlier visitors, with random noise "+
+			"added: a version that works better is shown more often.")
+	}
+	if l.Holdout != "" {
+		s.Text = append(s.Text, fmt.Sprintf("Some are left out for comparison; the test “%s” says who.", l.Holdout))
+	}
+	return s
+}
+
+// noticeRecorded says what is recorded of one unit.
+func (l *Experiment) noticeRecorded() NoticeSection {
+	s := NoticeSection{Title: "What is recorded"}
+	add := func(format string, args ...any) { s.Items = append(s.Items, fmt.Sprintf(format, args...)) }
+	switch {
+	case l.Free || l.Contextual != nil:
+		add("That there was a visit, when, and what it was given.")
+	default:
+		add("That %s took part, when, and with which version. The name that we use is kept as a code, and nobody can turn it "+
+			"back into the name without the service's key.", l.you())
+	}
+	if l.Leases.On() {
+		add("Your device finds its version by itself, from a public plan, and tells the service when it has shown it. Whoever "+
+			"knows the name that we use for %s can work out the version.", l.you())
+	}
+	switch l.Exposure {
+	case ExposeActivate:
+		add("Whether the version was on your screen. You count from then on only.")
+	case ExposeRetract:
+		add("Whether the version was not shown in the end. Then you do not count.")
+	}
+	if c := l.Contextual; c != nil {
+		var facts []string
+		for _, f := range c.Features.Context {
+			facts = append(facts, f.Name)
+		}
+		switch of := "facts about what is offered"; {
+		case len(facts) > 0 && c.Joint():
+			add("For a choice: %s. What others are shown tells hardly more of these facts than of your outcome.",
+				strings.Join(facts, ", "))
+		case len(facts) > 0:
+			add("For a choice: %s. These facts are not protected by noise.", strings.Join(facts, ", "))
+		default:
+			add("For a choice: %s, and none about you.", of)
+		}
+	}
+	if l.By.Key != "" {
+		add("Your %s, one of %s. It is kept beside your version until the next total, and how many there are of each is public.",
+			l.By.Key, strings.Join(l.Cells(), ", "))
+	}
+	if l.Unit.PerPerson > 0 {
+		add("How many of your visits counted, so that no more than %d do.", int(l.Unit.PerPerson))
+	}
+	add("Your outcome: %s.", outcomeOf("whether, or how much, what we hope for happens", l.Source, l.Aggregate))
+	for _, m := range l.Metrics {
+		add("Also %s.", outcomeOf(m.Name, m.Source, m.Aggregate))
+	}
+	s.Items = append(s.Items, l.noticeTrust())
+	return s
+}
+
+// outcomeOf names a number of a decision, and what is made of several.
+func outcomeOf(name string, from Source, aggregate string) string {
+	if from.Event != "" {
+		name += fmt.Sprintf(", from the event “%s”", from.Event)
+	}
+	switch aggregate {
+	case "":
+		return name + "; the first report counts"
+	case "max":
+		return name + "; the largest report counts"
+	case "count":
+		return name + "; how many reports there are counts"
+	}
+	return name + "; reports are added up"
+}
+
+// noticeTrust says who sees an outcome.
+func (l *Experiment) noticeTrust() string {
+	switch l.TrustModel() {
+	case privacy.TrustLocal:
+		return "Your device adds random noise to your outcome before it leaves. Nobody else ever sees it, we included."
+	case privacy.TrustTwoServer:
+		return fmt.Sprintf("Your device splits your outcome in two and sends one half to us and one to %s. Neither half says "+
+			"anything. Only the two of us together could put them together, and we have agreed not to.", l.Helper.URL)
+	case privacy.TrustSecAgg:
+		return fmt.Sprintf("Your device encrypts your outcome, so that we learn the total of a group and nothing else. Groups "+
+			"have at least %d members.", int(l.Terms().Users))
+	}
+	if l.Aggregates() {
+		return "The service keeps what your reports add up to until it is in a total, and then overwrites it. No page, log or " +
+			"export shows it."
+	}
+	return "The service adds your outcome to a total at once. It keeps no record of what your outcome was, or whether there " +
+		"was one."
+}
+
+// allows says what others can learn, as odds.
+func (l *Experiment) allows() (NoticeSection, error) {
+	s := NoticeSection{Title: "What others can learn about you"}
+	reader := "We see"
+	if l.Public {
+		reader = "Everybody can see"
+	}
+	s.Text = append(s.Text, reader+" totals of many outcomes, with random noise added. The noise limits what they tell about "+
+		"any one person.")
+	total, whole := l.Total(), "all your outcomes in this test together"
+	switch {
+	case l.you() != "you" && l.Unit.PerPerson == 0 && l.Contextual == nil && !l.Free:
+		whole = "all outcomes of " + l.you() + " in this test together; if you use another, that counts for itself"
+	case l.Contextual != nil && l.Unit.PerPerson == 0:
+		whole = "the outcome of one visit; several visits add up"
+	case l.Unit.PerPerson > 0:
+		b, err := l.PersonBudget(l.Unit.Of)
+		if err != nil {
+			return s, err
+		}
+		total = b
+	case l.Free:
+		whole = "each " + l.Unit.Of + "; several add up"
+	}
+	epsilon, chance := math.Inf(1), ""
+	switch b := total.(type) {
+	case privacy.Pure:
+		epsilon = b.Epsilon
+	case privacy.Approx:
+		epsilon, chance = b.Epsilon, shortChance(b.Delta)
+	case privacy.ZCDP:
+		epsilon, chance = privacy.ZCDPToApproxTight(b.Rho, noticeDelta), shortChance(noticeDelta)
+	}
+	if math.IsInf(epsilon, 1) {
+		s.Text = append(s.Text, fmt.Sprintf("The limit is %v, which cannot be said as odds.", total))
+		return s, nil
+	}
+	except := ""
+	if chance != "" {
+		except = " There is an exception that happens with a probability of at most " + chance + "."
+	}
+	odds, guess := oddsOf(epsilon)
+	s.Text = append(s.Text, fmt.Sprintf("In numbers: somebody who sees everything that this test publishes can change the odds of "+
+		"a guess about your outcome by at most a factor of about %s. %s This is for %s.%s (For experts: differential privacy with "+
+		"%v%s.)", odds, guess, whole, except, total, asEpsilon(total,
+		epsilon)))
+	if epsilon > mostEpsilon {
+		s.Text = append(s.Text, "That is weak protection.")
+	}
+	return s, nil
+}
+
+// asEpsilon is what a budget that is no ε comes to.
+func asEpsilon(total privacy.Budget, epsilon float64) string {
+	if _, ok := total.(privacy.ZCDP); !ok {
+		return ""
+	}
+	return fmt.Sprintf(", or epsilon=%.3g at delta=%v", epsilon, noticeDelta)
+}
+
+const nearlyCertain = "A guess that was right with 50 % can then be nearly certain."
+
+// oddsOf says ε as the factor on odds, and as what becomes of a guess of one half.
+func oddsOf(epsilon float64) (factor, guess string) {
+	if epsilon > 14 {
+		return "a million, or more", nearlyCertain
+	}
+	f := math.Exp(epsilon)
+	digits := math.Pow(10, math.Floor(math.Log10(f))-2)
+	rounded := math.Round(f/digits) * digits
+	guess = fmt.Sprintf("A guess that was right with 50 %% is then right with at most about %.0f %%.", 100*f/(1+f))
+	if f > 99 {
+		guess = nearlyCertain
+	}
+	return strconv.FormatFloat(rounded, 'f', max(0, 2-int(math.Floor(math.Log10(f)))), 64), guess
+}
+
+// shortChance is a probability as one in so many.
+func shortChance(p float64) string {
+	return "1 in " + strconv.FormatFloat(math.Floor(1/p+1e-9), 'f', -1, 64)
+}
+
+// noticeKept says how long things are kept.
+func (l *Experiment) noticeKept(n *Notice) NoticeSection {
+	s := NoticeSection{Title: "How long it is kept"}
+	add := func(format string, args ...any) { s.Items = append(s.Items, fmt.Sprintf(format, args...)) }
+	add("An outcome counts if it comes within %s. Later ones are not used.", lasts(l.Window))
+	add("Totals are kept without noise until they are released, and then overwritten. Released totals, with their noise, " +
+		"are kept.")
+	switch {
+	case l.Free:
+		add("Nothing that says who you are is kept.")
+	case l.Forget > 0:
+		back := "If you come back, you count as new"
+		if l.Assignments() == 1 {
+			back = "You do not come back before the end"
+		} else {
+			back += fmt.Sprintf(", %s at most", plural(l.Assignments()-1, "time"))
+		}
+		add("The record that you took part is destroyed in the night after %s. %s.", lasts(l.Forget), back)
+	case l.Retention > 0:
+		add("The record that you took part is destroyed %s after the test has stopped.", lasts(l.Retention))
+	default:
+		add("The record that you took part is destroyed when we archive the test: [when].")
+		n.Todo = append(n.Todo, "Say when you archive the test, or declare retention or forget.")
+	}
+	if l.End.IsZero() {
+		add("The test has no fixed end.")
+	} else {
+		add("The test ends on %s at the latest.", l.End.UTC().Format("2 January 2006"))
+	}
+	return s
+}
+
+// noticeChoices says how to object.
+func (l *Experiment) noticeChoices(by Sender) NoticeSection {
+	s := NoticeSection{Title: "Your choices"}
+	out := fmt.Sprintf("Write to %s if you do not want to take part. ", by.Contact)
+	switch {
+	case l.Free:
+		s.Text = append(s.Text, out+"We keep nothing by which we could find your earlier visits.")
+		return s
+	case l.Contextual != nil:
+		s.Text = append(s.Text, out+"A visit is kept under a code of its own. We can find and destroy it by the name that the page "+
+			"gave it, and by nothing else.")
+		return s
+	}
+	s.Text = append(s.Text, fmt.Sprintf("You can object at any time, and you need not say why. Write to %s.", by.Contact))
+	s.Items = []string{
+		fmt.Sprintf("We then destroy the record that %s took part. From then on there is the usual version, and nothing counts any "+
+			"more. A code stays until the test is archived, so that we remember your objection.", l.you()),
+		"An outcome that is already in a total stays there. Nobody can tell it from the others, or take it out.",
+		"You can ask what we know of you. The answer is your version, when you were given it, and how often. It never has an " +
+			"outcome.",
+	}
+	return s
+}
+
+// noticeLimits says what is not promised.
+func (l *Experiment) noticeLimits() NoticeSection {
+	s := NoticeSection{Title: "What is not promised", Items: []string{
+		"That you took part, when, and which version you were given is not hidden by noise.",
+		"Other tests have limits of their own, and what they publish adds to this."}}
+	switch l.TrustModel() {
+	case privacy.TrustCentral:
+		s.Items = append(s.Items, "Until a total is released, somebody who breaks into the service can read it without noise.")
+	case privacy.TrustTwoServer:
+		s.Items = append(s.Items, "The two parties could break the promise together.")
+	case privacy.TrustSecAgg:
+		s.Items = append(s.Items, "If too few members of a group are honest, less noise protects you.")
+	}
+	if l.Missing == MissingDrop {
+		s.Items = append(s.Items, "Counts tell whether an outcome came at all.")
+	}
+	return s
+}
+
+// you is the unit, to the person who reads of it.
+func (l *Experiment) you() string {
+	if slices.Contains([]string{"person", "user", "visitor", "customer", "patient", "participant"}, l.Unit.Of) {
+		return "you"
+	}
+	return "your " + l.Unit.Of
+}
+
+// lasts is a duration in words.
+func lasts(d time.Duration) string {
+	for _, u := range []struct {
+		of   time.Duration
+		name string
+	}{{Day, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		if d >= 2*u.of && d%u.of == 0 || d == u.of && u.of < Day {
+			return plural(int(d/u.of), u.name)
+		}
+	}
+	return d.String()
+}
