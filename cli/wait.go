@@ -23,7 +23,8 @@ type wait struct {
 	name      string
 	done, all int // steps; all is 0 if nobody knows how many there will be
 	from      time.Time
-	shown     bool // the line is there
+	at        time.Duration // when the last step was done
+	shown     bool          // the line is there
 	over      chan struct{}
 	ended     sync.WaitGroup
 }
@@ -65,7 +66,7 @@ func (w *wait) of(steps int) {
 func (w *wait) tell(done int, line string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.done = done
+	w.done, w.at = done, time.Since(w.from)
 	shown := w.shown
 	w.clear()
 	if line != "" {
@@ -113,9 +114,9 @@ func (w *wait) text(spent time.Duration) string {
 		text += fmt.Sprintf(": %d of %d", min(w.done, w.all), w.all)
 	}
 	text += ", " + spent.Round(time.Second).String()
-	if w.all > 0 && w.done > 0 && w.done <= w.all {
-		left := time.Duration(float64(spent) / float64(w.done) * float64(w.all-w.done))
-		text += fmt.Sprintf(", about %v left", left.Round(time.Second))
+	if 0 < w.done && w.done < w.all {
+		left := time.Duration(float64(w.at)/float64(w.done)*float64(w.all-w.done)) - (spent - w.at)
+		text += fmt.Sprintf(", about %v left", max(left, time.Second).Round(time.Second))
 	}
 	return text
 }

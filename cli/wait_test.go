@@ -58,9 +58,10 @@ func TestWait(t *testing.T) {
 	for _, c := range []struct {
 		done, all int
 		want      string
-	}{{0, 0, "x, 30s"}, {4, 0, "x, 30s"}, {0, 3, "x: 0 of 3, 30s"}, {1, 3, "x: 1 of 3, 30s, about 1m0s left"},
-		{3, 3, "x: 3 of 3, 30s, about 0s left"}, {5, 3, "x: 3 of 3, 30s"}} {
-		if got := (&wait{name: "x", done: c.done, all: c.all}).text(30 * time.Second); got != c.want {
+	}{{0, 0, "x, 30s"}, {4, 0, "x, 30s"}, {0, 3, "x: 0 of 3, 30s"}, {1, 3, "x: 1 of 3, 30s, about 30s left"},
+		{2, 3, "x: 2 of 3, 30s, about 1s left"}, {3, 3, "x: 3 of 3, 30s"}, {5, 3, "x: 3 of 3, 30s"}} {
+		w := &wait{name: "x", done: c.done, all: c.all, at: 20 * time.Second}
+		if got := w.text(30 * time.Second); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
