@@ -11,6 +11,15 @@ HOT_PACKAGES = ./sim ./policy/identify ./release ./privacy ./noise ./bandit ./in
 explorer:
 	go run ./lab/explore/make out/explorer
 
+# The documents as a site in out/site, for any host of files: with the explorer, and a search that needs no server
+# (node and npm build it). make site EARLIER=v0.2.0,v0.1.0 builds the documents of tags beside it, BASE_PATH=/sotto/ is
+# for a host that gives it there.
+SITE = $(CURDIR)/out/site
+.PHONY: site
+site:
+	@[ -d deploy/site/node_modules ] || npm --prefix deploy/site ci
+	go run -C deploy/site . -out $(abspath $(SITE)) $(if $(VERSION),-version $(VERSION)) $(if $(EARLIER),-earlier $(EARLIER)) $(if $(BASE_PATH),-base $(BASE_PATH))
+
 # What somebody installs, in out/release: archives, deb, rpm, an image, bills of materials and SHA256SUMS, of a
 # commit and not of the files that are here. Equal commits give equal bytes with the same Go:
 # make release VERSION=v0.1.0 SYSTEMS=linux/amd64 RELEASE=/tmp/one
