@@ -316,16 +316,17 @@ func loadAssets(repo fs.FS) (a assets, err error) {
 // A view is what the layout shows.
 type view struct {
 	assets
-	Root                   string // leads to the edition's first page
-	Path                   string
-	Title, About, Markdown string
-	Body                   template.HTML
-	Headings               []heading
-	Nav                    []section
-	Version, Commit        string
-	Versions               []version
-	Before, After          *item
-	Doc                    bool // it is found by the search
+	Root            string // leads to the edition's first page
+	Path            string
+	Title, About    string
+	Raw             string // name of the file that the page shows, which stands beside it
+	Body            template.HTML
+	Headings        []heading
+	Nav             []section
+	Version, Commit string
+	Versions        []version
+	Before, After   *item
+	Doc             bool // it is found by the search
 }
 
 // A version is one that a reader may go to.
@@ -351,8 +352,11 @@ func (e *edition) write(dir, base string, a assets, all []*edition) error {
 		root := strings.Repeat("../", strings.Count(p.path, "/"))
 		v := view{assets: a, Root: root, Path: p.path, Title: p.title, About: p.about, Body: p.body,
 			Nav: e.nav, Version: e.version, Commit: e.commit, Versions: versions(e, p.path, root, all)}
+		if _, there := e.raw[p.source]; there {
+			v.Raw = path.Base(p.source)
+		}
 		if path.Ext(p.source) == ".md" {
-			v.Markdown, v.Doc, v.Headings = path.Base(p.source), true, outline(p.headings)
+			v.Doc, v.Headings = true, outline(p.headings)
 		}
 		if i := slices.IndexFunc(order, func(it item) bool { return it.Path == p.path }); i >= 0 {
 			if i > 0 {
@@ -370,8 +374,8 @@ func (e *edition) write(dir, base string, a assets, all []*edition) error {
 	}
 	if e.prefix == "" {
 		b, err := view{assets: a, Root: base, Path: notFound, Title: "Not found", Nav: e.nav, Version: e.version,
-			Commit: e.commit, Body: "<h1>There is no such page</h1>\n<p>It may have moved. Search for it, or take " +
-				"it from the list of documents.</p>\n"}.html()
+			Commit: e.commit, Body: "<h1>There is no such page</h1>\n<p>It may have moved. Search for it, or go to " +
+				template.HTML(`<a href="`+template.HTMLEscapeString(base)+`docs/index.html">all documents</a>.</p>`) + "\n"}.html()
 		if err != nil {
 			return err
 		}

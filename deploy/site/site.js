@@ -1,7 +1,7 @@
 // What a page has beside its text where scripts run: the search, and a button that copies code. The search's own
 // program and its index come when it is opened, from the site itself.
 const [dialog, query, found, results, opener] = ["search", "query", "found", "results", "open"].map((id) => document.getElementById(`site-${id}`));
-const root = new URL(document.querySelector("script[data-root]").dataset.root, location.href);
+const root = new URL(document.querySelector("script[data-root]").dataset.root || "./", location.href);
 
 let loaded;
 const load = () => loaded ??= import(new URL("pagefind/pagefind.js", root)).then(async (pagefind) => {
