@@ -53,7 +53,8 @@ func check(dir, base string) (string, error) {
 			problems = append(problems, err)
 		}
 		if n > mostBytes {
-			problems = append(problems, fmt.Errorf("%s %w: %d bytes, must be at most %d", name, errHeavy, n, mostBytes))
+			problems = append(problems,
+				fmt.Errorf("%s %w: %d bytes, must be at most %d", name, errHeavy, n, mostBytes))
 		}
 		if n > most {
 			heaviest, most = name, n
@@ -71,13 +72,15 @@ func check(dir, base string) (string, error) {
 		for _, m := range regexp.MustCompile(`\]\(([^)]+)\)`).FindAllSubmatch(b, -1) {
 			links++
 			if _, err := fs.Stat(site, path.Join(path.Dir(name), string(m[1]))); err != nil {
-				problems = append(problems, fmt.Errorf("%s: link is %q, which %w, must be a file of the site", name, m[1], errDead))
+				problems = append(problems,
+					fmt.Errorf("%s: link is %q, which %w, must be a file of the site", name, m[1], errDead))
 			}
 		}
 	}
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return fmt.Sprintf("%d pages, %d links that lead somewhere, %d kB at most (%s).", len(docs), links, most/1000, heaviest),
-		errors.Join(problems...)
+	said := fmt.Sprintf("%d pages, %d links that lead somewhere, %d kB at most (%s).", len(docs), links,
+		most/1000, heaviest)
+	return said, errors.Join(problems...)
 }
 
 // documents are all pages of a site but the explorer.
@@ -172,7 +175,8 @@ func target(base, from, link string) (file, anchor string) {
 
 // leads says whether a link does.
 func (d *document) leads(site fs.FS, docs map[string]*document, base, name, link string) error {
-	for _, elsewhere := range []string{"https://", "http://127.0.0.1:", "data:image/"} { // the reader's own machine is one
+	// The reader's own machine is one.
+	for _, elsewhere := range []string{"https://", "http://127.0.0.1:", "data:image/"} {
 		if strings.HasPrefix(link, elsewhere) {
 			return nil
 		}

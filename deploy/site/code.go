@@ -14,8 +14,8 @@ import (
 var (
 	goCode   = regexp.MustCompile(`(?m)^(package|import|func|type|var|const) |:= `)
 	yamlCode = regexp.MustCompile(`^(#.*\n)*(- )?[a-z_]+:( |\n)`)
-	command  = regexp.MustCompile(`^(#|\$ |\w+=|(sotto|go|curl|npm|npx|make|git|sudo|systemctl|docker|kubectl|cd|cat|echo|` +
-		`export|install|python3?|jq|openssl|psql|useradd|mkdir|cp|tar|for|while|done|IFS)\b)`)
+	command  = regexp.MustCompile(`^(#|\$ |\w+=|(sotto|go|curl|npm|npx|make|git|sudo|systemctl|docker|kubectl|cd|cat|` +
+		`echo|export|install|python3?|jq|openssl|psql|useradd|mkdir|cp|tar|for|while|done|IFS)\b)`)
 )
 
 // guess is the language of an indented block, empty if it is none that is known: output has no colours.

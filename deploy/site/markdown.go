@@ -345,7 +345,8 @@ func (b blocks) renderImage(w util.BufWriter, src []byte, node ast.Node, enterin
 		_, err := w.WriteString(string(b.embedded[string(source.([]byte))]))
 		return ast.WalkSkipChildren, err
 	}
-	_, _ = fmt.Fprintf(w, `<img src="%s" alt="%s"`, html.EscapeString(string(n.Destination)), html.EscapeString(plain(n, src)))
+	_, _ = fmt.Fprintf(w, `<img src="%s" alt="%s"`, html.EscapeString(string(n.Destination)),
+		html.EscapeString(plain(n, src)))
 	for _, a := range n.Attributes() {
 		_, _ = fmt.Fprintf(w, ` %s="%s"`, a.Name, html.EscapeString(string(a.Value.([]byte))))
 	}

@@ -65,8 +65,9 @@ const (
 )
 
 // explorerHere is the explorer on its page: in it where there is room, and one click away where there is none.
-const explorerHere template.HTML = `<span class="explorer"><a class="button primary" href="explorer/index.html">Open the ` +
-	`explorer</a><iframe src="explorer/index.html" title="The explorer" loading="lazy"></iframe></span>`
+const explorerHere template.HTML = `<span class="explorer"><a class="button primary" ` +
+	`href="explorer/index.html">Open the explorer</a>` +
+	`<iframe src="explorer/index.html" title="The explorer" loading="lazy"></iframe></span>`
 
 // build makes all editions in a directory, and gives a line that says what they are.
 func (p plan) build(ctx context.Context, work, made string) (string, error) {
@@ -206,10 +207,12 @@ func (e *edition) add(r reader, source string) (*page, error) {
 		return nil, nil // pictures are parts of pages
 	}
 	if !utf8.Valid(b) || len(b) > mostCode {
-		return nil, fmt.Errorf("%s is a file of %d bytes, must be text of at most %d to have a page", source, len(b), mostCode)
+		return nil, fmt.Errorf("%s is a file of %d bytes, must be text of at most %d to have a page",
+			source, len(b), mostCode)
 	}
 	p := &page{source: source, path: source + ".html", title: source, about: "A file of the repository"}
-	p.body = "<h1>" + template.HTML(template.HTMLEscapeString(source)) + "</h1>\n" + colour(language(source), strings.TrimRight(string(b), "\n"))
+	p.body = "<h1>" + template.HTML(template.HTMLEscapeString(source)) + "</h1>\n" +
+		colour(language(source), strings.TrimRight(string(b), "\n"))
 	e.pages[p.path] = p
 	return p, nil
 }
@@ -432,8 +435,8 @@ func versions(here *edition, at, root string, all []*edition) (out []version) {
 func (e *edition) llms() []byte {
 	var out strings.Builder
 	first := e.pages["index.html"]
-	fmt.Fprintf(&out, "# %s\n\n> %s.\n\nVersion %s. Each page is Markdown, and stands beside its HTML.\n\n- [Overview](%s)\n",
-		first.title, strings.TrimSuffix(first.about, "."), e.version, first.source)
+	fmt.Fprintf(&out, "# %s\n\n> %s.\n\nVersion %s. Each page is Markdown, and stands beside its HTML.\n\n"+
+		"- [Overview](%s)\n", first.title, strings.TrimSuffix(first.about, "."), e.version, first.source)
 	for _, s := range e.nav {
 		fmt.Fprintf(&out, "\n## %s\n\n", s.Title)
 		for _, it := range s.Items {
