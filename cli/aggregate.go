@@ -463,7 +463,7 @@ func (c *aggregateJoin) Run(ctx context.Context, s streams) error {
 	err = transport.Join(ctx, c.Connect, cfg, message)
 	released := errors.Is(err, transport.ErrPossiblyReleased)
 	if errors.Is(err, context.Canceled) && !released {
-		return interrupted("stopped; this client has vanished, and her reward has not left")
+		return interrupted("stopped; this client has vanished, and its reward has not left")
 	}
 	if err != nil && !released {
 		return err

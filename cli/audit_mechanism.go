@@ -99,7 +99,7 @@ func (c *auditMechanism) sums(set verdict.Settings) (*verdict.Searched, error) {
 	}
 	if verdict.OfMessages(m) {
 		if c.Real || c.Broken != "none" && c.Broken != "half" {
-			return nil, fmt.Errorf("--real and --broken %s are not for %s: its broken twin is half",
+			return nil, fmt.Errorf("--real and --broken %s are not for %s: its broken copy has half",
 				c.Broken, m.Kind())
 		}
 		return verdict.Messages{Settings: set, Mechanism: m, Delta: c.Delta.Pointer(),

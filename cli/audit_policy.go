@@ -123,7 +123,7 @@ func (c *auditPolicy) together() error {
 			}
 		}
 		if c.Broken != "none" && c.Broken != "half" {
-			return flags.Bad("--broken", c.Broken, "half for --bandit %s: there is one twin, of less "+
+			return flags.Bad("--broken", c.Broken, "half for --bandit %s: there is one broken copy, of less "+
 				"noise", c.Bandit)
 		}
 		return nil

@@ -202,7 +202,7 @@ func (c *serveCommand) store(usual string) (open func(context.Context) (store.St
 	err error) {
 	switch {
 	case c.Demo:
-		return store.NewMemory().Open, "memory, and gone when it ends: for nobody's real rewards", nil
+		return store.NewMemory().Open, "memory, and gone when it ends: demo data only, do not send real rewards", nil
 	case c.Database != "":
 		database := store.Postgres
 		if c.ReadOnly {
