@@ -49,10 +49,8 @@ func (l *Experiment) Notice(by Sender) (Notice, error) {
 	if err != nil {
 		return n, err
 	}
-	for _, s := range []NoticeSection{l.noticeOf(by), l.noticeRecorded(), allows, l.noticeKept(&n), l.noticeChoices(by),
-		l.noticeLimits()} {
-		n.Sections = append(n.Sections, s)
-	}
+	n.Sections = []NoticeSection{l.noticeOf(by), l.noticeRecorded(), allows, l.noticeKept(&n), l.noticeChoices(by),
+		l.noticeLimits()}
 	n.Todo = append(n.Todo, "If your pages use the service's cookie (400 days) or the browser's storage, say so: the "+
 		"declaration does not know.", "If your pages ask for consent, say where people give it and take it back.",
 		"Say what else you keep, such as the access log of your web server, and on which "+
