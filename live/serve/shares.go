@@ -156,7 +156,7 @@ func (s *Shares) prepare(ctx context.Context, stores func(int) func(context.Cont
 	}
 	s.office = stores(0)
 	var st store.Office
-	if err := s.meet(ctx, &st); err != nil {
+	if err := s.meet(ctx, &st, openWithin); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -331,7 +331,7 @@ func (s *Shares) run(ctx context.Context, st store.Office) {
 		if ctx.Err() != nil {
 			break
 		}
-		err := s.meet(ctx, &st)
+		err := s.meet(ctx, &st, leadFor)
 		if err != nil && !failed {
 			s.cfg.Log.Error("serve: the office cannot be read", "error", err)
 		}
@@ -347,8 +347,8 @@ func (s *Shares) run(ctx context.Context, st store.Office) {
 	}
 }
 
-// meet reads the office once, of a store that is opened where it is not, and does what follows.
-func (s *Shares) meet(ctx context.Context, st *store.Office) (err error) {
+// meet reads the office once, within a time, of a store that is opened where it is not, and does what follows.
+func (s *Shares) meet(ctx context.Context, st *store.Office, limit time.Duration) (err error) {
 	s.mu.Lock()
 	mine := s.next
 	s.next = newReading()
@@ -372,7 +372,7 @@ func (s *Shares) meet(ctx context.Context, st *store.Office) (err error) {
 			return errors.Join(errors.New("the store is not of many shares any more"), opened.Close())
 		}
 	}
-	within, cancel := context.WithTimeout(ctx, leadFor)
+	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	from := time.Now()
 	met, err := (*st).Meet(within, s.cfg.Advertise)

@@ -24,6 +24,7 @@ import (
 // A process has an engine. One that is dead writes and reads nothing more, however long it lives on.
 type process struct {
 	e    *serve.Engine
+	all  *serve.Shares // e is one of them; nil if it is alone
 	dead atomic.Bool
 	cut  atomic.Bool // it does not reach its disk
 	// of a simulation
@@ -37,6 +38,7 @@ type process struct {
 type disk struct {
 	mem    *store.Memory
 	shared bool // by processes that watch each other
+	parted bool // and see when one has closed it
 	begun  func()
 	begins atomic.Int64
 
@@ -49,9 +51,10 @@ type disk struct {
 	commits int64
 	address string
 	writer  *process
-	left    int    // commits until what follows happens, if it is not 0
-	rows    bool   // of those with releases
-	how     string // lost or written: the process dies; refused or unsure: it lives
+	met     map[*process]time.Time // of an office: when each was there
+	left    int                    // commits until what follows happens, if it is not 0
+	rows    bool                   // of those with releases
+	how     string                 // lost or written: the process dies; refused or unsure: it lives
 	fired   bool
 
 	// of a simulation
@@ -68,7 +71,7 @@ type disk struct {
 
 func newDisk() *disk {
 	return &disk{mem: store.NewMemory(), begun: func() {}, records: map[int64]store.Record{},
-		keys: map[int64]store.Record{}, loose: map[int64]bool{}}
+		keys: map[int64]store.Record{}, loose: map[int64]bool{}, met: map[*process]time.Time{}}
 }
 
 // newMemory has the same secret each time, so that one can be made again from what was written to another.
@@ -105,7 +108,7 @@ func (d *disk) opener(p *process) func(context.Context) (store.Store, error) {
 		s, err := d.mem.Open(ctx)
 		c := &connection{s, d, p}
 		if d.shared {
-			return &sharing{c}, err
+			return &sharing{connection: c}, err
 		}
 		return c, err
 	}
@@ -242,7 +245,10 @@ func (d *disk) note(c store.Commit) {
 }
 
 // sharing is a connection of one who sees who writes.
-type sharing struct{ *connection }
+type sharing struct {
+	*connection
+	claimed bool
+}
 
 func (s *sharing) Look(context.Context) (store.Writer, error) {
 	if s.p.dead.Load() || s.p.cut.Load() {
@@ -267,8 +273,57 @@ func (s *sharing) Claim(ctx context.Context, after store.Writer, holder, address
 	}
 	d.term++
 	d.commits++
-	d.address, d.writer = address, s.p
+	d.address, d.writer, s.claimed = address, s.p, true
 	return s.Begin(ctx, holder)
+}
+
+// Close ends what the others see of it.
+func (s *sharing) Close() error {
+	d := s.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.parted && s.claimed && d.writer == s.p {
+		d.writer = nil
+	}
+	return s.connection.Close()
+}
+
+// An office is the disk of a share that has what is so for all.
+type office struct {
+	*sharing
+	w *world
+}
+
+// Meet implements store.Office.
+func (o *office) Meet(context.Context, string) (store.Met, error) {
+	if err := o.gone(); err != nil {
+		return store.Met{}, err
+	}
+	met := store.Met{Shares: 2, Places: map[string]int{}}
+	o.d.mu.Lock()
+	o.d.met[o.p] = time.Now()
+	for _, at := range o.d.met {
+		if time.Since(at) < store.NodeFor {
+			met.Nodes++
+		}
+	}
+	o.d.mu.Unlock()
+	for i, d := range []*disk{o.w.office, o.w.disk} {
+		d.mu.Lock()
+		for _, r := range d.records {
+			met.Places[r.Name] = i
+		}
+		d.mu.Unlock()
+	}
+	return met, nil
+}
+
+// Leave implements store.Office.
+func (o *office) Leave(context.Context, string) error {
+	o.d.mu.Lock()
+	defer o.d.mu.Unlock()
+	delete(o.d.met, o.p)
+	return nil
 }
 
 // dump writes all rows.

@@ -32,6 +32,8 @@ func plan(seed uint64) (setting, []op) {
 	s.slept = (s.slept || s.kind == "many" && r.IntN(2) == 0) && s.kind != "capped" // whose days are long
 	s.early = s.early && !s.slept && !s.shared
 	s.shared = s.shared && !s.wire // what is passed on between processes goes over sockets
+	// what has a cap, a layer or hidden rewards is not in the second share
+	s.parted = s.shared && s.kind != "capped" && s.kind != "many" && s.kind != "local" && seed/uint64(len(simulated))%2 == 0
 	all := 0
 	for _, k := range kindsOfOps {
 		all += k.often
@@ -874,6 +876,7 @@ func (w *world) hang() {
 	}
 	if len(w.alive()) < 2 {
 		w.start()
+		w.given()
 	}
 	w.story("a commit of %s hangs", w.p.name)
 	w.disk.slow.Store(int64(5 * time.Second))
@@ -886,6 +889,20 @@ func (w *world) hang() {
 	w.disk.slow.Store(0)
 	w.rest(2 * time.Second)
 	w.lead()
+}
+
+// given waits until who has begun has its part of the shares, which may be the one with the experiments.
+func (w *world) given() {
+	if !w.parted {
+		return
+	}
+	was := w.p
+	w.rest(3 * time.Second)
+	w.lead()
+	if w.p != was {
+		w.count.crashes++
+		w.story("%s has given its share to %s", was.name, w.p.name)
+	}
 }
 
 func (w *world) alive() (out []*process) {
@@ -905,6 +922,7 @@ func (w *world) takeover() {
 	if w.shared {
 		if len(w.alive()) < 3 {
 			w.story("%s begins beside %s", w.start().name, w.p.name)
+			w.given()
 		}
 		return
 	}

@@ -174,7 +174,7 @@ func TestTwoWorlds(t *testing.T) {
 		if s.kind == "local" { // what people send is what is released
 			continue
 		}
-		s.blind, s.alone, s.shared, s.wire = true, true, false, false
+		s.blind, s.alone, s.shared, s.parted, s.wire = true, true, false, false, false
 		shows := func(others bool) (out result) {
 			s.others = others
 			t.Run(fmt.Sprint(seed, " others ", others), func(t *testing.T) { out = live(t, s, ops, nil) })

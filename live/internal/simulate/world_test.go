@@ -38,6 +38,7 @@ type setting struct {
 	kind   string
 	slept  bool // the clock is the process's own, and not set by hand
 	shared bool // processes watch each other
+	parted bool // and share out two shares, of which the second has all experiments
 	wire   bool // people ask over HTTP, through a client and a network that lies
 	blind  bool // nothing that is released has anything of a reward
 	others bool // all rewards are other ones
@@ -54,6 +55,7 @@ type world struct {
 	t          *testing.T
 	random     *entropy
 	disk       *disk
+	office     *disk // of the first share, in a world that is parted
 	draws      *draws
 	books      map[int64]*book
 	byName     map[string]*book
@@ -220,6 +222,10 @@ func (w *world) begin() {
 	w.disk = newDisk()
 	w.disk.mem = newMemory()
 	w.disk.shared, w.disk.logs = w.shared, w.lies
+	if w.disk.parted = w.parted; w.parted {
+		w.office = newDisk()
+		w.office.shared, w.office.parted, w.office.mem = true, true, newMemory()
+	}
 	w.disk.started = w.takenOver
 	w.disk.watch = w.written
 	if w.kind == "many" || w.kind == "capped" {
@@ -288,7 +294,7 @@ func (w *world) start() *process {
 		cfg.Advertise = "http://" + fmt.Sprint(len(w.peers)) + ".test"
 	}
 	for {
-		e, err := serve.Open(w.t.Context(), cfg)
+		e, err := w.engine(p, cfg)
 		if p.e = e; err == nil {
 			p.up.Store(e)
 			break
@@ -301,6 +307,29 @@ func (w *world) start() *process {
 	}
 	w.rest(0)
 	return p
+}
+
+// engine opens an engine, or the shares of which the second is it.
+func (w *world) engine(p *process, cfg serve.Config) (*serve.Engine, error) {
+	if !w.parted {
+		return serve.Open(w.t.Context(), cfg)
+	}
+	all, err := serve.OpenShares(w.t.Context(), cfg, 2, func(i int) func(context.Context) (store.Store, error) {
+		if i == 1 {
+			return w.disk.opener(p)
+		}
+		return func(ctx context.Context) (store.Store, error) {
+			s, err := w.office.opener(p)(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return &office{s.(*sharing), w}, nil
+		}
+	})
+	if p.all = all; err != nil {
+		return nil, err
+	}
+	return all.Engines()[1], nil
 }
 
 // takenOver is told of who begins.
@@ -489,8 +518,19 @@ func (w *world) bury(p *process, well bool) {
 		w.disk.writer = nil // whose connection has ended
 	}
 	w.disk.mu.Unlock()
+	if w.parted {
+		w.office.mu.Lock()
+		if w.office.writer == p {
+			w.office.writer = nil
+		}
+		w.office.mu.Unlock()
+	}
 	w.syncing = true // as the last thing it does
-	_ = p.e.Close()
+	if p.all != nil {
+		_ = p.all.Close()
+	} else {
+		_ = p.e.Close()
+	}
 	w.syncing = false
 	p.dead.Store(true)
 	w.rest(0)

@@ -240,7 +240,15 @@ func (e oneLine) Unwrap() error { return e.error }
 func (s *postgres) make(ctx context.Context) error {
 	return s.inside(ctx, func(ctx context.Context) error {
 		// of many who come at once one makes them
-		if _, err := s.conn.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", applicationID); err != nil {
+		whole, err := s.whole(ctx)
+		if err != nil {
+			return err
+		}
+		lock := "SELECT pg_advisory_xact_lock($1)"
+		if whole { // and others need not wait
+			lock = "SELECT pg_advisory_xact_lock_shared($1)"
+		}
+		if _, err := s.conn.Exec(ctx, lock, applicationID); err != nil {
 			return err
 		}
 		if err := s.office(ctx); err != nil {

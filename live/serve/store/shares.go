@@ -97,6 +97,19 @@ func PostgresShares(address string, n int) (func(i int) func(context.Context) (S
 	return func(i int) func(context.Context) (Store, error) { return opener(cfg, share{i, n}) }, nil
 }
 
+// whole says whether all tables of a share are there, so that none is made.
+func (s *postgres) whole(ctx context.Context) (is bool, err error) {
+	if s.is.of <= 1 {
+		return false, nil
+	}
+	if err := s.conn.QueryRow(ctx, "SELECT to_regclass('sotto.share') IS NOT NULL AND to_regclass($1 || '.lease') IS NOT NULL",
+		s.is.schema()).Scan(&is); err != nil || !is {
+		return false, err
+	}
+	err = s.conn.QueryRow(ctx, "SELECT version = $1 FROM lease", schemaVersion+s.is.mark()).Scan(&is)
+	return is, err
+}
+
 // office makes what share 0 has for all, and looks that there are no more shares than are known.
 func (s *postgres) office(ctx context.Context) error {
 	if s.is.of <= 1 || s.reads {
