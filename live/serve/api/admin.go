@@ -209,6 +209,9 @@ func (f *front) create(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := f.mine(w, x); err != nil {
+		return nil, err
+	}
 	if err := f.Engine.Create(r.Context(), *x); err != nil {
 		return nil, err
 	}

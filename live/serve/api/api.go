@@ -55,7 +55,9 @@ var openAPI []byte
 
 // A Config is what a Handler is made of.
 type Config struct {
-	Engine  *serve.Engine
+	Engine *serve.Engine
+	// Shares are in the place of Engine where a database is written in shares.
+	Shares  *serve.Shares
 	Catalog catalog.Catalog // of declarations' policies; the zero value Sotto's
 	Log     *slog.Logger    // gets what went wrong here, never a body; nil for none
 	// Demo refuses new experiments: for an engine that keeps nothing, and must not be used for
@@ -96,28 +98,50 @@ type front struct {
 	ending  context.Context
 	end     context.CancelFunc
 	onLines sync.WaitGroup // answers other processes
+
+	// of the shares of this process, itself among them
+	beside []*front
+	share  int
+	placed placer // nil where one engine has all experiments
 }
 
-// Handler serves an engine.
+// Handler serves an engine, or all shares of a database.
 func Handler(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	f := &front{Config: cfg, routes: http.NewServeMux()}
+	if cfg.Shares != nil {
+		engines := cfg.Shares.Engines()
+		if len(engines) > 1 {
+			return newRouter(cfg, engines, cfg.Shares)
+		}
+		cfg.Engine = engines[0]
+	}
+	f := newFront(cfg, 0, nil)
+	f.beside = []*front{f}
+	return f
+}
+
+func newFront(cfg Config, share int, placed placer) *front {
+	f := &front{Config: cfg, routes: http.NewServeMux(), share: share, placed: placed}
 	f.pages = page.New(page.Config{Engine: cfg.Engine, Catalog: cfg.Catalog, Log: cfg.Log, Demo: cfg.Demo, Issuer: cfg.Issuer,
 		Problem: func(err error) (int, string, string) {
 			p := problemOf(err)
 			return p.Status, p.Field, p.Detail
-		}, May: f.reads, Clock: cfg.clock})
+		}, May: f.reads, Mine: f.mine, Names: f.names, Clock: cfg.clock})
 	f.ending, f.end = context.WithCancel(context.Background())
 	f.fresh = newCap(cfg.NewUnits, cfg.clock)
 	f.passer = newForwarder(cfg.Log, cfg.Engine.Database(), f.nowhere)
 	f.passer.mark, f.passer.refuse = f.tellFrom, f.answerTo
 	for _, table := range []map[string]http.HandlerFunc{f.table(), f.pageTable()} {
 		for pattern, h := range table {
+			bare := h
 			h = f.logged(pattern, h)
 			if cfg.Metrics != nil {
 				h = cfg.Metrics.timed(pattern, h)
+			}
+			if placed != nil {
+				h = once(h, bare)
 			}
 			f.routes.HandleFunc(pattern, limited(pattern, h))
 		}
@@ -227,6 +251,11 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
+	f.answer(w, r)
+}
+
+// answer answers a request itself, whoever writes.
+func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
 	if isAPI(r.URL.Path) && f.cross(w, r) {
@@ -542,16 +571,23 @@ func (f *front) live(w http.ResponseWriter, r *http.Request) {
 	ok(w, statusJSON{"ok"})
 }
 
+// ready says whether a process can answer: of several shares, one of them at least.
 func (f *front) ready(w http.ResponseWriter, r *http.Request) {
-	switch err := f.Engine.Ready(); {
-	case errors.Is(err, serve.ErrReadOnly):
+	out := readyJSON{Status: "ok"}
+	var why error
+	for _, of := range f.beside {
+		if err := of.known(); err != nil {
+			why, out.Down = err, append(out.Down, of.share)
+		}
+	}
+	switch none := len(out.Down) == len(f.beside); {
+	case none && errors.Is(why, serve.ErrReadOnly):
 		f.answerTo(w, r, refused(http.StatusServiceUnavailable, "", "this service only reads"))
 		return
-	case err != nil:
-		f.answerTo(w, r, err)
+	case none:
+		f.answerTo(w, r, why)
 		return
 	}
-	out := readyJSON{Status: "ok"}
 	if f.Engine.Drifted() {
 		drift, where := f.Engine.Drift().Round(time.Minute), "ahead of"
 		if drift < 0 {
@@ -560,6 +596,14 @@ func (f *front) ready(w http.ResponseWriter, r *http.Request) {
 		out.Clock = fmt.Sprintf("the service's time is %v %s the clock", drift.Abs(), where)
 	}
 	ok(w, out)
+}
+
+// known says why a request for this share can be answered by nobody that is known.
+func (f *front) known() error {
+	if here, address, _ := f.Engine.Where(); !here && address != "" {
+		return nil
+	}
+	return f.Engine.Ready()
 }
 
 func (f *front) openAPI(w http.ResponseWriter, _ *http.Request) {
@@ -574,6 +618,7 @@ type statusJSON struct {
 type readyJSON struct {
 	Status string `json:"status"`
 	Clock  string `json:"clock,omitempty"` // what is wrong with it
+	Down   []int  `json:"down,omitempty"`  // shares that nobody is known to write
 }
 
 type decisionJSON struct {
@@ -712,7 +757,14 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 }
 
 func serveOn(ctx context.Context, l net.Listener, s *http.Server) error {
-	if f, ok := s.Handler.(*front); ok {
+	var fronts []*front
+	switch h := s.Handler.(type) {
+	case *front:
+		fronts = h.beside
+	case *router:
+		fronts = h.fronts
+	}
+	for _, f := range fronts {
 		s.RegisterOnShutdown(f.end)
 		s.RegisterOnShutdown(f.pages.Close)
 	}
@@ -729,7 +781,7 @@ func serveOn(ctx context.Context, l net.Listener, s *http.Server) error {
 	if err != nil {
 		_ = s.Close()
 	}
-	if f, ok := s.Handler.(*front); ok {
+	for _, f := range fronts {
 		f.onLines.Wait() // for what has come on them, which is answered within answerWithin
 	}
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {

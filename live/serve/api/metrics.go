@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -143,12 +144,22 @@ func (public) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
+// listed are the experiments of all shares that this process writes.
+func (f *front) listed(ctx context.Context) (all []serve.Info) {
+	for _, of := range f.beside {
+		if here, _, _ := of.Engine.Where(); here {
+			all = append(all, of.Engine.List(ctx)...)
+		}
+	}
+	return all
+}
+
 // Collect implements prometheus.Collector.
 func (p public) Collect(to chan<- prometheus.Metric) {
 	put := func(d *prometheus.Desc, kind prometheus.ValueType, x float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, x, labels...)
 	}
-	for _, info := range p.f.Engine.List(p.r.Context()) {
+	for _, info := range p.f.listed(p.r.Context()) {
 		if !p.all && !info.Experiment.Public {
 			continue
 		}
@@ -229,7 +240,12 @@ func (f *front) metrics(w http.ResponseWriter, r *http.Request) {
 		shown.MustRegister(f.Metrics.own...)
 		shown.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sotto_queue",
 			Help: "Requests that wait for a commit." + tellsWho},
-			func() float64 { return float64(f.Engine.Queued()) }),
+			func() (n float64) {
+				for _, of := range f.beside {
+					n += float64(of.Engine.Queued())
+				}
+				return n
+			}),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sotto_clock_drift_seconds",
 				Help: "How far the service's time is ahead of the clock, or behind it if negative." + tellsClock},
 				func() float64 { return f.Engine.Drift().Seconds() }),

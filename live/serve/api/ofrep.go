@@ -212,6 +212,11 @@ func (f *front) evaluateAll(w http.ResponseWriter, r *http.Request, ask serve.As
 			out.ends = one.ends
 		}
 	}
+	if refused != nil && f.placed != nil { // it may be for one that another share has
+		if _, err := f.signedFor(r.Context(), ask.Unit); !errors.Is(err, serve.ErrSignature) {
+			refused = err
+		}
+	}
 	return out, refused
 }
 

@@ -200,6 +200,9 @@ func (f *front) personal(scope serve.Scope, h handled) http.HandlerFunc {
 			err = refused(http.StatusForbidden, "", "the key is of no experiment, which is what tells whose "+
 				"request this is: make one with POST /v1/keys and experiment")
 		}
+		if err == nil {
+			err = f.has(w, r, k.Experiment)
+		}
 		if err != nil {
 			f.answerTo(w, r, err)
 			return

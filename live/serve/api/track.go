@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -97,7 +98,7 @@ func (f *front) named(r *http.Request, list string, units []*string) (counts fun
 			continue
 		}
 		if signed[*unit] == nil {
-			of, err := f.signedFor(*unit)
+			of, err := f.signedFor(r.Context(), *unit)
 			if err != nil {
 				return nil, atItem(list, i, refused(http.StatusForbidden, "targetingKey", "targetingKey must be a signed unit "+
 					"for a key of the scope browser: "+err.Error()))
@@ -123,9 +124,13 @@ func (s *signedFor) goodFor(experiment string) bool {
 }
 
 // signedFor reads the signature of a unit, which must be good for something.
-func (f *front) signedFor(token string) (*signedFor, error) {
+func (f *front) signedFor(ctx context.Context, token string) (*signedFor, error) {
+	names, err := f.names(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out signedFor
-	for _, name := range append(f.Engine.Names(), serve.AnyExperiment) {
+	for _, name := range append(names, serve.AnyExperiment) {
 		if unit, err := f.Engine.SignedUnit(name, token); err == nil {
 			out.unit, out.in = cmp.Or(out.unit, unit), append(out.in, name)
 		}

@@ -57,8 +57,9 @@ func (p *Pages) keys(w http.ResponseWriter, r *http.Request, status int, out Key
 	for _, k := range p.cfg.Engine.Keys() {
 		out.Keys = append(out.Keys, Key{k, k.Scopes.Names(), k.Scopes == 0})
 	}
-	for _, x := range p.cfg.Engine.List(r.Context()) {
-		out.Experiments = append(out.Experiments, x.Experiment.Name)
+	var err error
+	if out.Experiments, err = p.cfg.Names(r.Context()); err != nil {
+		return err
 	}
 	p.write(w, status, "keys.html", out)
 	return nil

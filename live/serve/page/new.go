@@ -653,6 +653,9 @@ func (p *Pages) New(w http.ResponseWriter, r *http.Request) error {
 			"without --demo for experiments of your own"}
 		return p.new(w, r, http.StatusForbidden, n)
 	}
+	if err := p.cfg.Mine(w, x); err != nil {
+		return err
+	}
 	if err := p.cfg.Engine.Create(r.Context(), *x); err != nil {
 		if n.Wrong = p.wrongOf(err); n.Wrong != nil {
 			n.Promise = nil

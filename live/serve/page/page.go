@@ -23,6 +23,7 @@ package page
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/look"
 	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/oidc"
 )
@@ -57,6 +59,10 @@ type Config struct {
 	Problem func(error) (status int, field, detail string)
 	// May says whether who has asked for an experiment's page may read it now.
 	May func(*http.Request) bool
+	// Mine says why the engine is not the one for a new experiment; nil if it is for all.
+	Mine func(http.ResponseWriter, *decl.Experiment) error
+	// Names are those of all experiments, whichever engine has them; nil for those of the engine.
+	Names func(context.Context) ([]string, error)
 	// Demo refuses new experiments.
 	Demo bool
 	// Issuer names people, who log in by it and not by a key; nil for none.
@@ -91,6 +97,12 @@ func New(cfg Config) *Pages {
 		cfg.Clock = time.Now
 	}
 	known := func() ([]Policy, []Policy) { return policiesOf(cfg.Catalog) }
+	if cfg.Mine == nil {
+		cfg.Mine = func(http.ResponseWriter, *decl.Experiment) error { return nil }
+	}
+	if cfg.Names == nil {
+		cfg.Names = func(context.Context) ([]string, error) { return cfg.Engine.Names(), nil }
+	}
 	return &Pages{cfg: cfg, templates: newTemplates(), assets: newAssets(), streams: map[string]*stream{},
 		policies: sync.OnceValues(known), forecasts: make(chan struct{}, 1), foreign: http.NewCrossOriginProtection(), ended: make(chan struct{})}
 }
