@@ -119,6 +119,9 @@ var cliTexts = kong.Vars{
 		"while it writes. If not given, the address that it listens on, with the host's name for 0.0.0.0.",
 	"serveDatabase": "PostgreSQL database to use instead of a directory, as " +
 		"postgres://USER@HOST/DATABASE. Others see flags: its password is for PGPASSWORD or ~/.pgpass.",
+	"serveWriters": "Into how many shares the experiments of --database are divided, each of which one process writes: as " +
+		"many processes can write at a time. All processes on a database say the same. It can be raised, and never lowered; " +
+		"experiments stay in their share.",
 	"serveListen": "Address to listen on; with port 0 the system chooses one. It is printed.",
 	"serveKey": "File with a key that may do everything; it is made, for the owner alone to " +
 		"read, if it is not there. If not given, a key is made and printed at the first start.",

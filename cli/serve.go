@@ -38,6 +38,7 @@ type serveCommand struct {
 
 	Advertise   string        `env:"SOTTO_ADVERTISE" help:"${serveAdvertise}" placeholder:"URL"`
 	Database    string        `env:"SOTTO_DATABASE" help:"${serveDatabase}" placeholder:"URL"`
+	Writers     int           `env:"SOTTO_WRITERS" default:"1" help:"${serveWriters}" placeholder:"S"`
 	PersonCap   string        `env:"SOTTO_PERSON_CAP" help:"${servePersonCap}" placeholder:"CAP"`
 	Outage      time.Duration `name:"longest-outage" env:"SOTTO_LONGEST_OUTAGE" default:"1h" help:"${serveOutage}" placeholder:"DURATION"`
 	AllowOrigin []string      `env:"SOTTO_ALLOW_ORIGIN" help:"${serveOrigin}" placeholder:"ORIGIN"`
@@ -86,11 +87,11 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	metrics := api.NewMetrics()
 	cfg := serve.Config{Meter: metrics, Catalog: s.known, Log: log, Holder: fmt.Sprint("process ", os.Getpid()),
 		ReadOnly: c.ReadOnly, Outage: c.Outage, HelperSecret: func(name string) []byte { return shared[name] }}
-	var where string
 	if cfg.PersonCap, err = c.personCap(); err != nil {
 		return err
 	}
-	if cfg.Store, where, err = c.store("sotto-data"); err != nil {
+	open, where, err := c.stores("sotto-data")
+	if err != nil {
 		return err
 	}
 	// First the address: who starts it twice is told so, before the first is put out of its store.
@@ -108,7 +109,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if cfg.Cohorts != nil {
 		defer func() { err = errors.Join(err, cfg.Cohorts.Hub.Close()) }() // after the engine
 	}
-	e, err := serve.Open(ctx, cfg)
+	shares, err := serve.OpenShares(ctx, cfg, c.Writers, open)
 	switch {
 	case c.ReadOnly && errors.Is(err, fs.ErrNotExist):
 		err = usagef("--data: %w", err)
@@ -118,19 +119,27 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	here, writer, _ := e.Where()
+	defer func() { err = errors.Join(err, shares.Close()) }()
+	engines := shares.Engines()
+	mine, err := divide(ctx, shares, declared)
+	if err != nil {
+		return err
+	}
+	var elsewhere []int // the shares that another process writes
 	made := ""
-	if here {
-		if made, err = c.admin(ctx, e); err != nil {
+	for i, e := range engines {
+		if here, _, _ := e.Where(); !here {
+			elsewhere = append(elsewhere, i)
+			continue
+		}
+		key, err := c.begin(ctx, e, i, mine[i], s)
+		if err != nil {
 			return err
 		}
-		if err := declare(ctx, e, declared, s.err); err != nil {
-			return err
-		}
+		made += key
 	}
 	for name := range shared { // it may be created later
-		if _, err := e.Get(ctx, name); errors.Is(err, serve.ErrNotFound) {
+		if _, err := engines[0].Get(ctx, name); errors.Is(err, serve.ErrNotFound) {
 			log.Warn("--helper-secret is of an experiment that is not there yet", "experiment", name)
 		}
 	}
@@ -139,21 +148,28 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	if cfg.Cohorts != nil {
 		fmt.Fprintf(s.out, "sessions of clients at %s\n", cfg.Cohorts.Address)
 	}
-	for _, x := range e.List(ctx) {
-		if x.Experiment.Contextual == nil {
-			continue
+	for _, e := range engines {
+		for _, x := range e.List(ctx) {
+			if x.Experiment.Contextual == nil {
+				continue
+			}
+			promise, err := x.Experiment.Guarantee()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "experiment %s: %s\n", x.Experiment.Name, promise)
 		}
-		promise, err := x.Experiment.Guarantee()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(s.out, "experiment %s: %s\n", x.Experiment.Name, promise)
+	}
+	if c.Writers > 1 {
+		fmt.Fprintf(s.out, "of %d shares of the experiments it writes %d; requests for the others go to who writes them\n",
+			c.Writers, c.Writers-len(elsewhere))
 	}
 	switch {
 	case c.ReadOnly:
 		fmt.Fprintln(s.out, "it only reads: nothing is decided, taken or changed, and the keys "+
 			"are those that were")
-	case !here:
+	case c.Writers == 1 && len(elsewhere) > 0:
+		_, writer, _ := engines[0].Where()
 		fmt.Fprintf(s.out, "another process writes, and requests go to it: %s\n", cmp.Or(writer, "its address "+
 			"is not known"))
 	case made != "":
@@ -169,20 +185,20 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 	defer stop()
 	visitors.Go(func() {
 		select {
-		case <-e.Superseded():
+		case <-shares.Superseded():
 			stop()
 		case <-ctx.Done():
 		}
 	})
-	if !here {
-		visitors.Go(func() { c.later(ctx, e, declared, s, log) })
+	for _, i := range elsewhere {
+		visitors.Go(func() { c.later(ctx, engines[i], i, mine[i], s, log) })
 	}
 	if c.Demo {
-		if err := demo.Start(ctx, e); err != nil {
+		if err := demo.Start(ctx, engines[0]); err != nil {
 			return err
 		}
 		visitors.Go(func() {
-			if err := demo.Visit(ctx, e, func(line string) { fmt.Fprintln(s.err, line) }); err != nil {
+			if err := demo.Visit(ctx, engines[0], func(line string) { fmt.Fprintln(s.err, line) }); err != nil {
 				log.Error("no more visitors", "error", err)
 			}
 		})
@@ -192,9 +208,22 @@ func (c *serveCommand) Run(ctx context.Context, s streams) (err error) {
 			"--data-binary @shop.yaml %[1]s/v1/experiments (docs/serve.md)\n", at)
 	}
 	fmt.Fprintf(s.out, "all requests: %s/openapi.yaml\n", at)
-	return api.Serve(ctx, l, api.Handler(api.Config{Engine: e, Catalog: s.known, Log: log, Demo: c.Demo,
+	return api.Serve(ctx, l, api.Handler(api.Config{Shares: shares, Catalog: s.known, Log: log, Demo: c.Demo,
 		Origins: c.AllowOrigin, Metrics: metrics, NewUnits: c.newUnits(),
 		ClientHeader: c.ClientAddressHeader, Issuer: issuer, Access: api.Access(c.AccessLog)}), log)
+}
+
+// stores are what the shares of the experiments are in, by number, and where that is.
+func (c *serveCommand) stores(usual string) (open func(share int) func(context.Context) (store.Store, error),
+	where string, err error) {
+	if c.Writers > 1 {
+		if open, err = store.PostgresShares(c.Database, c.Writers); err != nil {
+			err = usagef("--database: %w", err)
+		}
+		return open, "PostgreSQL", err
+	}
+	one, where, err := c.store(usual)
+	return func(int) func(context.Context) (store.Store, error) { return one }, where, err
 }
 
 // store is what the flags say that data are in, and where that is; usual is the directory without a flag.
@@ -245,16 +274,41 @@ func (c *serveCommand) newUnits() float64 {
 
 const shownOnce = "the admin key, shown this once: %s\n"
 
-// later does what is done at the start, when another process does not write any more.
-func (c *serveCommand) later(ctx context.Context, e *serve.Engine, declared []*decl.Experiment, s streams,
-	log *slog.Logger) {
+// divide has what is declared by the share that it is in, or is to be.
+func divide(ctx context.Context, shares *serve.Shares, declared []*decl.Experiment) ([][]*decl.Experiment, error) {
+	out := make([][]*decl.Experiment, len(shares.Engines()))
+	for _, x := range declared {
+		in, there, err := shares.Of(ctx, x.Name)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			in = shares.New(*x)
+		}
+		out[in] = append(out[in], x)
+	}
+	return out, nil
+}
+
+// begin does what is done at the start in a share that this process writes: share 0 has the keys. It returns a key
+// that was made and that nobody has seen yet.
+func (c *serveCommand) begin(ctx context.Context, e *serve.Engine, share int, declared []*decl.Experiment,
+	s streams) (made string, err error) {
+	if share == 0 {
+		if made, err = c.admin(ctx, e); err != nil {
+			return made, err
+		}
+	}
+	return made, declare(ctx, e, declared, s.err)
+}
+
+// later does what is done at the start, when another process does not write a share any more.
+func (c *serveCommand) later(ctx context.Context, e *serve.Engine, share int, declared []*decl.Experiment,
+	s streams, log *slog.Logger) {
 	if e.Lead(ctx) != nil {
 		return
 	}
-	made, err := c.admin(ctx, e)
-	if err == nil {
-		err = declare(ctx, e, declared, s.err)
-	}
+	made, err := c.begin(ctx, e, share, declared, s)
 	if err != nil {
 		log.Error("what --admin-key-file and --experiments say was not done", "error", err)
 	}
@@ -342,6 +396,9 @@ func (c *serveCommand) check(s streams) ([]*decl.Experiment, error) {
 	if c.ReadOnly && c.Experiments != "" {
 		return nil, usagef("--read-only makes no experiments: --experiments is not for it")
 	}
+	if err := c.checkWriters(); err != nil {
+		return nil, err
+	}
 	if c.Outage < time.Hour {
 		return nil, usagef("--longest-outage is %v, must be 1h or more", c.Outage)
 	}
@@ -360,6 +417,23 @@ func (c *serveCommand) check(s streams) ([]*decl.Experiment, error) {
 		return nil, nil
 	}
 	return readDeclared(s.known, c.Experiments)
+}
+
+// checkWriters says what is wrong with --writers.
+func (c *serveCommand) checkWriters() error {
+	switch n := c.Writers; {
+	case n < 1 || n > serve.MaxShares:
+		return usagef("--writers is %d, must be from 1 to %d", n, serve.MaxShares)
+	case n == 1:
+		return nil
+	case c.Database == "":
+		return usagef("--writers is %d, must be 1 without --database: processes share the experiments of one database", n)
+	case c.ReadOnly:
+		return usagef("--writers is %d, must be left out with --read-only, which reads all shares that there are", n)
+	case c.PersonCap != "":
+		return usagef("--writers is %d, must be 1 with --person-cap: a start is looked at with all experiments at once", n)
+	}
+	return nil
 }
 
 // tls is how to speak TLS, nil if that was not asked for.

@@ -32,7 +32,7 @@ func (c *serveCommand) checkRole() error {
 			{"--admin-key-file", c.AdminKeyFile != ""}, {"--advertise", c.Advertise != ""},
 			{"--allow-origin", len(c.AllowOrigin) > 0}, {"--client-address-header", c.ClientAddressHeader != ""},
 			{"--helper-secret", len(c.HelperSecret) > 0}, {"--person-cap", c.PersonCap != ""}, {"--oidc", c.OIDC != ""},
-			{"--cohort-listen", c.CohortListen != ""}, {"--cohort-address", c.CohortAddress != ""}},
+			{"--cohort-listen", c.CohortListen != ""}, {"--cohort-address", c.CohortAddress != ""}, {"--writers", c.Writers > 1}},
 		false: {{"--task", len(c.Task) > 0}, {"--secret-file", c.SecretFile != ""}},
 	}
 	for _, f := range foreign[c.Role == roleHelper] {
