@@ -26,7 +26,6 @@ MOST = 1 << 62
 
 # The squares of sensitivities, in units of the declared range, by mechanism. Beside it: the price of one release
 # for a square s and the mechanism's fields, as a pure ε or as a ρ.
-#
 # - One reward in [0,1] moves a sum by at most 1.
 # - Vectors v in the unit ball, rewards r in [-1,1]: one reward moves Σ v·r by at most 2. If v changes too, it is
 #   the ball's diameter, 2 again.
@@ -38,7 +37,6 @@ SQUARES = {"laplace": Fraction(1), "gaussian": Fraction(1), "aggregated": Fracti
 FIELDS = {"laplace": ["scale"], "gaussian": ["sigma"], "vector-gaussian": ["sigma"], "vector-laplace": ["scale"],
     "gram-gaussian": ["sigma"], "gram-tree": ["sigma", "horizon"],
     "aggregated": ["trust", "noise", "g", "users", "invited", "modulus", "tau", "num", "den"]}
-# What each kind of transcript may release.
 OF_KIND = {"arms": {"laplace", "gaussian", "aggregated"}, "contexts": {"vector-gaussian"},
     "joint-contexts": {"gram-gaussian", "gram-tree", "vector-laplace"}}
 CHANGES = {"end", "window", "floor", "off", "add", "guard", "resume", "share", "description", "public"}
@@ -48,8 +46,6 @@ class Wrong(Exception):
 def need(yes, text):
     if not yes:
         raise Wrong(text)
-
-# Reading.
 def pairs(items):
     out = dict(items)
     need(len(out) == len(items), "an object has a field twice")
@@ -104,8 +100,6 @@ def lines_of(data):
         latest = max(now, latest or now)
         out.append(object)
     return out, tip
-
-# The transcript.
 
 class Transcript:
     """What follows from a transcript alone."""
@@ -405,8 +399,6 @@ class Transcript:
 def show(x):
     return "%.6g" % float(x)
 
-# The certificate.
-
 class Price(Fraction):
     """What is said may be above it, and by a little only."""
 
@@ -489,8 +481,7 @@ def cited(said, want, keys):
             need(get(p, "file", str, name) and get(p, "line", int, name) and get(p, "name", str, name), name + " is empty")
 def main(arguments):
     if len(arguments) != 3:
-        print("usage: check.py CERTIFICATE TRANSCRIPT", file=sys.stderr)
-        return 1
+        return print("usage: check.py CERTIFICATE TRANSCRIPT", file=sys.stderr) or 1
     try:
         with open(arguments[1], "rb") as certificate, open(arguments[2], "rb") as transcript:
             t = Transcript(transcript.read())
