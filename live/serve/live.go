@@ -46,6 +46,7 @@ func (s State) plays() bool { return s == Running || s == Paused || s == Stoppin
 type Info struct {
 	Experiment Experiment
 	State      State
+	Created    time.Time
 	// Wait says what a waiting or stopping experiment waits for: start, rewards, sums or release, and Until
 	// until when at least.
 	Wait  string
@@ -564,7 +565,7 @@ func (x *served) state(now int64) (s State, wait string, until int64) {
 func (x *served) info(now int64) Info {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	out := Info{Experiment: x.decl, Reason: x.durable.reason, Why: string(x.durable.why), Keep: x.durable.keep,
+	out := Info{Experiment: x.decl, Created: time.UnixMilli(x.rec.Created), Reason: x.durable.reason, Why: string(x.durable.why), Keep: x.durable.keep,
 		Leader: x.durable.leader, Policy: x.durable.policy, Next: x.durable.next, Left: x.left(), Batches: x.shown,
 		Tick: time.Duration(x.tick) * time.Millisecond, measured: &x.metrics, cells: &x.byCells}
 	var until int64

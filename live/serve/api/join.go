@@ -140,6 +140,7 @@ var ways = map[string]route{
 	"POST /keys/{id}/revoke": {way: office},
 	"GET /new":               {way: office},
 	"POST /new/check":        {way: office},
+	"POST /new/forecast":     {way: office},
 	"GET /account":           {way: office}, // of a cap, which there is none of with shares
 
 	"POST /v1/experiments":               {way: sought, limit: maxDeclaration},
@@ -212,6 +213,7 @@ func (j *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(r.Header, partHeader)
+	delete(r.Header, listHeader)
 	_, pattern := j.routes.Handler(r)
 	if at := j.named[pattern]; at > 0 {
 		if f := j.of(r, at); f != nil {
@@ -369,6 +371,10 @@ func (j *router) all(r *http.Request, data []byte) []*recorded {
 	parts := make([]*recorded, len(j.fronts))
 	if r.URL.Path == "/v1/audit" && fromOf(r) > 0 { // of all lines
 		j.each(r, data, parts, func(r *http.Request) { r.URL.RawQuery = "" })
+		return parts
+	}
+	if r.URL.Path == "/" {
+		j.each(r, data, parts, func(r *http.Request) { r.Header.Set(listHeader, listPart) })
 		return parts
 	}
 	if r.URL.Path != bulkPath || j.knownUnit(r, data) {
@@ -614,50 +620,57 @@ func joinJournals(j *router, w http.ResponseWriter, r *http.Request, parts []*re
 	}
 }
 
-// The marks of the list in home.html. What is written by people is escaped, and has none of them.
-var (
-	listBegins = []byte("\n<ul class=\"list\">")
-	itemBegins = []byte("\n<li class=\"card\">")
-	listEnds   = []byte("\n</ul>")
+// listHeader asks for a share's part of the list of experiments, or for the page, of which the body has the other
+// parts. From outside it means nothing.
+const listHeader = "Sotto-List"
+
+// The values of listHeader.
+const (
+	listPart = "part"
+	listRest = "rest"
 )
 
-// homeLacks is said after the title where experiments are missing.
-const homeLacks = "</h1>\n<div class=\"notice bad\" role=\"alert\"><p>Some experiments are not shown: " +
-	"nobody answers for them now. Load the page again.</p></div>"
+// home is the list of experiments, or what a router asks of it.
+func (f *front) home(w http.ResponseWriter, r *http.Request) error {
+	switch how := r.Header.Get(listHeader); {
+	case f.placed != nil && how == listPart:
+		return f.pages.Entries(w, r)
+	case f.placed != nil && how == listRest:
+		var rest page.Beside
+		if err := json.NewDecoder(r.Body).Decode(&rest); err != nil {
+			return err
+		}
+		return f.pages.HomeBeside(w, r, rest)
+	}
+	return f.pages.Home(w, r)
+}
 
-// joinHomes joins the lists of experiments, those of the shares that answer: the page is for people, who are told
-// if some do not.
+// joinHomes has one of the shares that answer show the experiments of all of them: the page is for people, who are
+// told if some do not.
 func joinHomes(j *router, w http.ResponseWriter, r *http.Request, parts []*recorded) {
-	good := slices.DeleteFunc(slices.Clone(parts), func(p *recorded) bool { return p.status != http.StatusOK })
-	if len(good) == 0 {
+	var rest page.Beside
+	at := -1
+	for i, p := range parts {
+		var of []page.Entry
+		switch err := json.Unmarshal(p.body.Bytes(), &of); {
+		case p.status != http.StatusOK || err != nil:
+			rest.Lacks = true
+		case at < 0:
+			at = i
+		default:
+			rest.Entries = append(rest.Entries, of...)
+		}
+	}
+	if at < 0 {
 		j.failed(w, r, parts)
 		return
 	}
-	var items [][]byte
-	base := good[0].body.Bytes()
-	for _, p := range good {
-		all := p.body.Bytes()
-		_, list, has := bytes.Cut(all, listBegins)
-		list, _, ends := bytes.Cut(list, listEnds)
-		if has && ends {
-			items, base = append(items, bytes.Split(list, itemBegins)[1:]...), all
-		}
+	data, err := json.Marshal(rest)
+	if err != nil {
+		j.fronts[at].answerTo(w, r, err)
+		return
 	}
-	slices.SortFunc(items, func(a, b []byte) int { return bytes.Compare(a, b) }) // which begin with their names
-	if len(good) < len(parts) {
-		base = bytes.Replace(base, []byte("</h1>"), []byte(homeLacks), 1)
-	}
-	maps.Copy(w.Header(), good[0].header)
-	begin, list, has := bytes.Cut(base, listBegins)
-	_, end, _ := bytes.Cut(list, listEnds)
-	_, _ = w.Write(begin)
-	if has {
-		_, _ = w.Write(listBegins)
-		for _, one := range items {
-			_, _ = w.Write(slices.Concat(itemBegins, one))
-		}
-		_, _ = w.Write(slices.Concat(listEnds, end))
-	}
+	j.ask(r, at, data, func(r *http.Request) { r.Header.Set(listHeader, listRest) }).send(w)
 }
 
 // seek asks the share that a request is for, which the one that is asked first names, after it has looked at the

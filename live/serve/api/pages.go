@@ -16,7 +16,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 	admin := func(h page.Handler) http.HandlerFunc { return f.page(serve.ScopeAdmin, h) }
 	operator := func(h page.Handler) http.HandlerFunc { return f.page(serve.ScopeOperate, h) }
 	return map[string]http.HandlerFunc{
-		"GET /{$}":               f.page(0, p.Home),
+		"GET /{$}":               f.page(0, f.home),
 		"GET /account":           f.page(serve.ScopeRead, p.Account),
 		"GET " + one:             f.shown(p.Experiment),
 		"GET " + one + "/events": f.shown(p.Events),

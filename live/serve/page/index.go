@@ -2,14 +2,15 @@ package page
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -17,6 +18,7 @@ import (
 type Home struct {
 	Frame
 	Index
+	Lacks bool // experiments that nobody answers for now
 }
 
 // An Index is a page of a list of experiments.
@@ -54,7 +56,18 @@ type Entry struct {
 	Group             string // one of groups
 	Decisions         int
 	Promise           string // such as "at most ε = 1 per person"
-	info              serve.Info
+	Made              time.Time
+	Known             *Known     // of the arms; nil where nothing was released, or there are contexts
+	info              serve.Info // of this engine's, else empty
+}
+
+// A Known is a verdict in a word and in a sentence.
+type Known struct{ Word, Text string }
+
+// Beside is what other engines have of a list.
+type Beside struct {
+	Entries []Entry
+	Lacks   bool // an engine did not answer
 }
 
 // perPage is how many experiments a page has.
@@ -124,7 +137,7 @@ func (a Ask) address(page int) string {
 }
 
 // entriesOf are the experiments that somebody may see, in the order in which they were made: all to who reads, the
-// public ones to everybody. It is a function of these alone, so that lists of several engines can be joined.
+// public ones to everybody.
 func entriesOf(all []serve.Info, reads bool) (out []Entry) {
 	for _, info := range all {
 		x := &info.Experiment
@@ -132,7 +145,7 @@ func entriesOf(all []serve.Info, reads bool) (out []Entry) {
 			continue
 		}
 		e := Entry{Name: x.Name, Description: x.Description,
-			Promise: fmt.Sprintf("at most %s per %s", greek(fmt.Sprint(x.Total())), x.Unit.Of), info: info}
+			Promise: fmt.Sprintf("at most %s per %s", greek(fmt.Sprint(x.Total())), x.Unit.Of), Made: info.Created, info: info}
 		e.State, e.Says = stateOf(info)
 		e.Group = groupOf(e.State)
 		for _, a := range info.Arms {
@@ -146,8 +159,7 @@ func entriesOf(all []serve.Info, reads bool) (out []Entry) {
 	return out
 }
 
-// indexOf is the page that is asked for, of experiments that who asks may see, the oldest first. Beyond the last
-// page there is the last.
+// indexOf is the page that is asked for, of experiments that who asks may see. Beyond the last page there is the last.
 func indexOf(all []Entry, ask Ask) Index {
 	out := Index{Ask: ask, All: len(all), States: marked(groups, ask.State), Sorts: marked(sorts, ask.Sort)}
 	var found []Entry
@@ -158,6 +170,7 @@ func indexOf(all []Entry, ask Ask) Index {
 			found = append(found, e)
 		}
 	}
+	slices.SortStableFunc(found, func(a, b Entry) int { return b.Made.Compare(a.Made) })
 	place := func(e Entry) int { return slices.IndexFunc(groups, func(c Choice) bool { return c.Value == e.Group }) }
 	slices.SortStableFunc(found, func(a, b Entry) int {
 		switch ask.Sort {
@@ -168,12 +181,13 @@ func indexOf(all []Entry, ask Ask) Index {
 		case "decisions":
 			return cmp.Compare(b.Decisions, a.Decisions)
 		}
-		return 0 // the newest first, as they are
+		return 0 // the newest first, as in all orders
 	})
 	out.Found, out.Pages = len(found), max(1, (len(found)+perPage-1)/perPage)
 	out.Page = min(ask.Page, out.Pages)
 	from := (out.Page - 1) * perPage
 	out.Experiments = found[from:min(len(found), from+perPage)]
+	known(out.Experiments)
 	out.First, out.Last = from+1, from+len(out.Experiments)
 	if out.Page > 1 {
 		out.Before = ask.address(out.Page - 1)
@@ -192,27 +206,41 @@ func marked(of []Choice, value string) []Choice {
 	return of
 }
 
-// Verdict is what is known of the arms; nil where nothing was released, or there are contexts.
-func (e Entry) Verdict() *interval.Verdict {
-	if e.info.Contextual != nil {
-		return nil
+// known has entries of this engine say what is known.
+func known(all []Entry) {
+	for i := range all {
+		in := &all[i].info
+		if in.Experiment.Name == "" || in.Contextual != nil {
+			continue
+		}
+		if v := serve.VerdictOf(&in.Experiment, in.Arms); v.Leader != "" {
+			all[i].Known = &Known{string(v.Word), v.Text}
+		}
 	}
-	v := serve.VerdictOf(&e.info.Experiment, e.info.Arms)
-	if v.Leader == "" {
-		return nil
-	}
-	return &v
 }
 
 // Home shows the experiments that one may see.
 func (p *Pages) Home(w http.ResponseWriter, r *http.Request) error {
+	return p.HomeBeside(w, r, Beside{})
+}
+
+// HomeBeside is Home with what other engines have, as Entries of their pages say it.
+func (p *Pages) HomeBeside(w http.ResponseWriter, r *http.Request, of Beside) error {
 	ask, err := askOf(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	f := p.frame(r, "Experiments")
-	p.write(w, http.StatusOK, "home.html", Home{f, indexOf(entriesOf(p.cfg.Engine.List(r.Context()), f.Who.Reads), ask)})
+	all := append(of.Entries, entriesOf(p.cfg.Engine.List(r.Context()), f.Who.Reads)...)
+	p.write(w, http.StatusOK, "home.html", Home{f, indexOf(all, ask), of.Lacks})
 	return nil
+}
+
+// Entries are what Home has of the experiments that one may see, as JSON.
+func (p *Pages) Entries(w http.ResponseWriter, r *http.Request) error {
+	all := entriesOf(p.cfg.Engine.List(r.Context()), p.frame(r, "").Who.Reads)
+	known(all)
+	return json.NewEncoder(w).Encode(all)
 }
 
 // NotFound says that there is no such page.

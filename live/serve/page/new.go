@@ -676,7 +676,7 @@ func (p *Pages) taken(ctx context.Context, n *NewForm) bool {
 	if n.Wrong != nil && n.Wrong.Field != "name" && n.Missing == nil {
 		return false // what is wrong there comes first
 	}
-	if _, err := p.cfg.Engine.Get(ctx, name); err != nil {
+	if names, err := p.cfg.Names(ctx); err != nil || !slices.Contains(names, name) {
 		return false
 	}
 	n.Wrong, n.Promise = p.wrongOf(serve.ErrExists), nil
