@@ -17,12 +17,11 @@ var proveTexts = kong.Vars{
 	"proveSource": "Transcript of a live experiment; - reads standard input.",
 	"prove": `The certificate is JSON on standard output. It has every release with its mechanism and price, the rules by which
 the total follows, each with its statement, proof and test, and the list of what no transcript can show. The transcript must
-hold, as sotto replay checks it. contrib/check.py, which uses Python's standard library alone, reads the two files and nothing
-of Sotto's, and computes everything again.
+hold, as sotto replay checks it. python3 contrib/check.py CERTIFICATE FILE, which uses Python's standard library alone,
+reads the two files and nothing of Sotto's, and computes everything again.
 
 Examples:
-  sotto prove shop.jsonl > shop.certificate.json
-  python3 contrib/check.py shop.certificate.json shop.jsonl`,
+  sotto prove shop.jsonl > shop.certificate.json`,
 }
 
 func (c *proveCommand) Run(s streams) error {
