@@ -180,12 +180,17 @@ func allows(b privacy.Budget, unit string) string {
 	if !ok {
 		return ""
 	}
-	if pure.Epsilon > weakest {
+	return oddsOf(pure.Epsilon, unit)
+}
+
+// oddsOf says what a finite ε above 0 allows.
+func oddsOf(epsilon float64, unit string) string {
+	if epsilon > weakest {
 		return "This protects next to nothing: seeing everything that is published may turn a guess of 50 % about one " +
 			unit + "’s outcome into more than 99.9 %."
 	}
 	up := func(x, step float64) string { return words.Number(math.Ceil(x*step) / step) }
-	odds := math.Exp(pure.Epsilon)
+	odds := math.Exp(epsilon)
 	return "Seeing everything that is published changes the odds about one " + unit + "’s outcome by at most a factor of " +
 		up(odds, 100) + ": a guess of 50 % becomes at most " + up(100*odds/(1+odds), 10) + " %."
 }

@@ -90,12 +90,12 @@ func TestOdds(t *testing.T) {
 	for epsilon, want := range map[string]string{"0.1": "factor of 1.11: a guess of 50 % becomes at most 52.5 %",
 		"0.5": "factor of 1.65: a guess of 50 % becomes at most 62.3 %", "1": "factor of 2.72: a guess of 50 % becomes at most 73.2 %",
 		"10": "next to nothing", "1e9": "next to nothing", "0": "", "-1": "", "x": "", "": ""} {
-		if got := oddsOf(map[string]string{"epsilon": epsilon, "unit": "person"}); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := oddsOfForm(map[string]string{"epsilon": epsilon, "unit": "person"}); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%q: %q, must have %q", epsilon, got, want)
 		}
 	}
 	// a metric's budget is on top
-	if got := oddsOf(map[string]string{"epsilon": "0.5", "metrics": "basket = 0, 2, 0.5"}); !strings.Contains(got, "2.72") {
+	if got := oddsOfForm(map[string]string{"epsilon": "0.5", "metrics": "basket = 0, 2, 0.5"}); !strings.Contains(got, "2.72") {
 		t.Error(got)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/sotto-dp/sotto/catalog"
-	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/privacy"
@@ -134,7 +133,7 @@ var firstFields = map[string]string{"goal": goalEarn, "epsilon": "1", "unit": "p
 // AskNew shows the form: with ?as=text that of the text.
 func (p *Pages) AskNew(w http.ResponseWriter, r *http.Request) error {
 	n := NewForm{Fields: firstFields, AsText: r.URL.Query().Get("as") == "text", Fresh: true}
-	n.Text, n.Odds = textOf(n.Fields), oddsOf(n.Fields)
+	n.Text, n.Odds = textOf(n.Fields), oddsOfForm(n.Fields)
 	return p.new(w, r, http.StatusOK, n)
 }
 
@@ -206,8 +205,8 @@ func policyOf(f map[string]string) string {
 	return cmp.Or(f["policy"], catalog.AutoPolicy)
 }
 
-// oddsOf says what the budget of a form allows, with that of its metrics; empty if there is no such budget.
-func oddsOf(f map[string]string) string {
+// oddsOfForm says what the budget of a form allows, with that of its metrics; empty if there is no such budget.
+func oddsOfForm(f map[string]string) string {
 	epsilon, err := strconv.ParseFloat(f["epsilon"], 64)
 	more, bad := metricsOf(f)
 	for _, m := range more {
@@ -217,17 +216,13 @@ func oddsOf(f map[string]string) string {
 }
 
 func oddsAt(epsilon float64, unit string, ok bool) string {
-	up := func(x float64) string { return words.Number(math.Ceil(100*x) / 100) }
-	switch factor := math.Exp(epsilon); {
+	switch {
 	case !ok || !(epsilon > 0) || math.IsInf(epsilon, 1):
 		return ""
-	case epsilon > 8:
-		return fmt.Sprintf("This protects next to nothing: seeing everything that is published may turn a guess of 50 %% about "+
-			"one %s’s outcome into more than 99.9 %%. Use 8 at most; 1 is usual.", unit)
-	default:
-		return fmt.Sprintf("Seeing everything that is published changes the odds about one %s’s outcome by at most a factor "+
-			"of %s: a guess of 50 %% becomes at most %s %%.", unit, up(factor), words.Number(math.Ceil(1000*factor/(1+factor))/10))
+	case epsilon > weakest:
+		return oddsOf(epsilon, unit) + " Use 8 at most; 1 is usual."
 	}
+	return oddsOf(epsilon, unit)
 }
 
 // readNew reads the form, in either shape, and the declaration that it is.
@@ -266,7 +261,7 @@ func (p *Pages) declared(in url.Values) (n NewForm, x *decl.Experiment, err erro
 	}
 	text, missing := n.Text, error(nil)
 	if !n.AsText {
-		n.Text, n.Odds = textOf(n.Fields), oddsOf(n.Fields)
+		n.Text, n.Odds = textOf(n.Fields), oddsOfForm(n.Fields)
 		text = n.Text
 		if n.Missing, missing = p.missingOf(n.Fields); missing != nil {
 			text = textOf(p.stood(n.Fields))
