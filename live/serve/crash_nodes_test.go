@@ -419,7 +419,8 @@ func TestCrashNodes(t *testing.T) {
 			}
 			t.Logf("%d kills, %d stops, %d cuts, %d times ready, %d rewards sent, %v, %d lines, %d decisions released",
 				x.kills, stops, cuts, w.starts, len(w.sent), counts, len(w.lines), released)
-			if counts["accepted"] == 0 || released == 0 || w.starts < x.kills/4 || stops == 0 {
+			if counts["accepted"] == 0 || released == 0 || w.starts < x.kills/4 ||
+				stops == 0 && x.shares == 1 { // of six kills none may be a stop, one time in five
 				t.Errorf("nothing was tried: %v, %d released, %d starts, %d stops", counts, released, w.starts, stops)
 			}
 		})

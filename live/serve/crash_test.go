@@ -810,8 +810,14 @@ func TestCrashGrown(t *testing.T) {
 	}
 	t.Parallel()
 	w, released := crash(t, "", crashGrown, (kills()+1)/2)
-	for _, f := range w.faults {
-		t.Error(f)
+	for tries := 1; ; tries++ {
+		for _, f := range w.faults {
+			t.Error(f)
+		}
+		if len(w.added) > 0 && len(w.got) >= 50 && released > 0 || tries == 4 {
+			break
+		}
+		w, released = crash(t, "", crashGrown, (kills()+1)/2) // a busy machine does little between kills
 	}
 	t.Logf("%d arms added, %d events sent, %d answered, %d lines, %d decisions released", len(w.added), len(w.sent), len(w.got),
 		len(w.lines), released)

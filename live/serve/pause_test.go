@@ -85,13 +85,21 @@ func testPaused(t *testing.T, at string) (void int) {
 		took[d.Token] = 1 << 19
 	}
 	mu.Lock()
-	before := maps.Clone(w.got)
+	before, sent := maps.Clone(w.got), len(w.sent)
 	mu.Unlock()
 	for _, s := range []syscall.Signal{syscall.SIGCONT, syscall.SIGKILL} {
 		if err := child.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(300 * time.Millisecond)
+		asks := func() bool { // once it goes on, which takes longer on a busy machine
+			mu.Lock()
+			defer mu.Unlock()
+			return len(w.sent) > sent && len(w.open()) > 0
+		}
+		for until := time.Now().Add(10 * time.Second); s == syscall.SIGCONT && !asks() && time.Now().Before(until); {
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 	<-ended
 	_ = child.Wait()
