@@ -68,25 +68,85 @@ func (l *Experiment) noticeOf(by Sender) NoticeSection {
 		s.Text = append(s.Text, strings.TrimSpace(l.Description))
 	}
 	if l.Contextual != nil {
-		s.Text = append(s.Text, by.Name+" chooses what to show at each visit, and learns which choices work. A part of the "+
-			"choices is random. The others follow from totals of what happened at earlier visits, with random noise added, "+
-			"and from the facts about the visit below.")
+		s.Text = append(s.Text, by.Name+l.noticeLearns())
 		return s
 	}
 	names := make([]string, len(l.Arms))
 	for i, a := range l.Arms {
 		names[i] = a.Name
 	}
-	s.Text = append(s.Text, fmt.Sprintf("%s compares %d versions: %s. Each %s is given one.", by.Name, len(names),
-		strings.Join(names, ", "), l.Unit.Of))
-	if l.Split() {
-		s.Text = append(s.Text, "Chance alone decides which.")
-	} else {
-		s.Text = append(s.Text, "Chance decides which, and totals of what happened with earlier visitors, with random noise "+
-			"added: a version that works better is shown more often.")
+	unit, more := l.Unit.Of, ""
+	switch {
+	case l.Free:
+		unit = "visit"
+	case l.AtOnce() > 1:
+		more = fmt.Sprintf(", and may be given another one later, %d in all at most", l.AtOnce())
+	}
+	s.Text = append(s.Text, fmt.Sprintf("%s compares %d versions: %s. Each %s in the test is given one%s.", by.Name, len(names),
+		strings.Join(names, ", "), unit, more), l.noticeChosen())
+	if len(l.Guard) > 0 {
+		s.Text = append(s.Text, "A version that seems to do harm is removed, or the test is paused. Totals of what happened earlier, with "+
+			"random noise added, say so.")
+	}
+	return l.noticeLeftOut(s)
+}
+
+// noticeLearns is what is done where each visit has choices of its own, by the name of who does it.
+func (l *Experiment) noticeLearns() string {
+	out, chance, follow := " chooses what to show at each visit, and learns which choices work.", " A part of the choices is random.",
+		" The others follow from"
+	if l.Contextual.Mode == ModeApprentice {
+		out = " learns which choices would work at each visit. Until the test ends the first one is shown."
+		if l.Floor > 0 {
+			out += " For a part of the visits one is drawn at random."
+		}
+		return out
+	}
+	if l.Floor == 0 {
+		chance, follow = "", " The choices follow from"
+	}
+	of := "what is offered"
+	if len(l.Contextual.Features.Context) > 0 {
+		of = "the visit"
+	}
+	return out + chance + follow + " totals of what happened at earlier visits, with random noise added, and from facts about " + of + "."
+}
+
+// noticeChosen says how it is chosen which version somebody is given.
+func (l *Experiment) noticeChosen() string {
+	totals := "Totals of what happened earlier, with random noise added, decide which"
+	switch {
+	case l.Split() && len(l.Guard) > 0:
+		return "Chance decides which."
+	case l.Split():
+		return "Chance alone decides which."
+	case l.Floor > 0:
+		totals = "For some, chance alone decides which. For all others: t" + totals[1:]
+	}
+	if l.Risk != 0 {
+		return totals + ", and when the test ends."
+	}
+	return totals + ": a version that seems to work better is shown more often."
+}
+
+// noticeLeftOut adds who is not in the test.
+func (l *Experiment) noticeLeftOut(s NoticeSection) NoticeSection {
+	facts := l.attributes()
+	chance := l.Share != 0 && l.Share < 1 || len(l.Ramp) > 0 || l.Layer != Layer{}
+	if chance {
+		s.Text = append(s.Text, "Chance decides who is in the test.")
+	}
+	if len(l.Ramp) > 0 {
+		s.Text = append(s.Text, "Few are at first, and more later.")
+	}
+	if len(facts) > 0 {
+		s.Text = append(s.Text, fmt.Sprintf("Who is in the test depends on these facts about a visit: %s.", strings.Join(facts, ", ")))
 	}
 	if l.Holdout != "" {
-		s.Text = append(s.Text, fmt.Sprintf("Some are left out for comparison; the test “%s” says who.", l.Holdout))
+		s.Text = append(s.Text, fmt.Sprintf("Some are left out for comparison; the test “%s” decides who.", l.Holdout))
+	}
+	if chance || len(facts) > 0 || l.Holdout != "" {
+		s.Text = append(s.Text, "All others get the usual version.")
 	}
 	return s
 }
@@ -97,7 +157,7 @@ func (l *Experiment) noticeRecorded() NoticeSection {
 	add := func(format string, args ...any) { s.Items = append(s.Items, fmt.Sprintf(format, args...)) }
 	switch {
 	case l.Free || l.Contextual != nil:
-		add("That there was a visit, when, and what it was given.")
+		add("That there was a visit, when, and what it was given. If the page gives the visit a name, that is kept as a code.")
 	default:
 		add("That %s took part, when, and with which version. The name that we use is kept as a code, and nobody can turn it "+
 			"back into the name without the service's key.", l.you())
@@ -117,22 +177,20 @@ func (l *Experiment) noticeRecorded() NoticeSection {
 		for _, f := range c.Features.Context {
 			facts = append(facts, f.Name)
 		}
-		switch of := "facts about what is offered"; {
-		case len(facts) > 0 && c.Joint():
-			add("For a choice: %s. What others are shown tells hardly more of these facts than of your outcome.",
-				strings.Join(facts, ", "))
-		case len(facts) > 0:
-			add("For a choice: %s. These facts are not protected by noise.", strings.Join(facts, ", "))
-		default:
-			add("For a choice: %s, and none about you.", of)
+		facts = append(facts, "facts about what is offered")
+		protects := "These facts are not protected by noise."
+		if c.Joint() {
+			protects = "What others are shown tells of these facts within the limit below, too."
 		}
+		add("For a choice: %s. %s", strings.Join(facts, ", "), protects)
 	}
 	if l.By.Key != "" {
-		add("Your %s, one of %s. It is kept beside your version until the next total, and how many there are of each is public.",
+		add("Your %s, one of %s. It is kept beside your version until the total with it is released, and no noise "+
+			"hides how many there are of each.",
 			l.By.Key, strings.Join(l.Cells(), ", "))
 	}
 	if l.Unit.PerPerson > 0 {
-		add("How many of your visits counted, so that no more than %d do.", int(l.Unit.PerPerson))
+		add("How many of your visits counted, under a code of your name, so that no more than %d do.", int(l.Unit.PerPerson))
 	}
 	add("Your outcome: %s.", outcomeOf("whether, or how much, what we hope for happens", l.Source, l.Aggregate))
 	for _, m := range l.Metrics {
@@ -165,17 +223,17 @@ func (l *Experiment) noticeTrust() string {
 		return "Your device adds random noise to your outcome before it leaves. Nobody else ever sees it, we included."
 	case privacy.TrustTwoServer:
 		return fmt.Sprintf("Your device splits your outcome in two and sends one half to us and one to %s. Neither half says "+
-			"anything. Only the two of us together could put them together, and we have agreed not to.", l.Helper.URL)
+			"anything. Only the two of us together could put them together.", l.Helper.URL)
 	case privacy.TrustSecAgg:
-		return fmt.Sprintf("Your device encrypts your outcome, so that we learn the total of a group and nothing else. Groups "+
-			"have at least %d members.", int(l.Terms().Users))
+		return fmt.Sprintf("Your device encrypts your outcome. We learn the total of a group, with noise, and nothing else, as "+
+			"long as at least %d of its members are honest.", int(l.Terms().Users))
 	}
 	if l.Aggregates() {
-		return "The service keeps what your reports add up to until it is in a total, and then overwrites it. No page, log or " +
-			"export shows it."
+		return "The service keeps what your reports come to until the total with it is released, and then overwrites it. No page, " +
+			"log or export shows it."
 	}
-	return "The service adds your outcome to a total at once. It keeps no record of what your outcome was, or whether there " +
-		"was one."
+	return "The service adds your outcome to a total at once. Until that total is released it notes that a report came, so that " +
+		"none counts twice, but not what it said. Then the note is destroyed."
 }
 
 // allows says what others can learn, as odds.
@@ -185,45 +243,44 @@ func (l *Experiment) allows() (NoticeSection, error) {
 	if l.Public {
 		reader = "Everybody can see"
 	}
-	s.Text = append(s.Text, reader+" totals of many outcomes, with random noise added. The noise limits what they tell about "+
+	s.Text = append(s.Text, reader+" totals of outcomes, with random noise added. The noise limits what they tell about "+
 		"any one person.")
 	total, whole := l.Total(), "all your outcomes in this test together"
+	person, err := l.PersonBudget(l.Unit.Of)
 	switch {
-	case l.you() != "you" && l.Unit.PerPerson == 0 && l.Contextual == nil && !l.Free:
-		whole = "all outcomes of " + l.you() + " in this test together; if you use another, that counts for itself"
-	case l.Contextual != nil && l.Unit.PerPerson == 0:
+	case l.Unit.PerPerson > 0 && err == nil:
+		total = person
+	case l.Free || l.Contextual != nil: // nothing bounds how many visits somebody has
 		whole = "the outcome of one visit; several visits add up"
-	case l.Unit.PerPerson > 0:
-		b, err := l.PersonBudget(l.Unit.Of)
-		if err != nil {
+		if total, err = l.EachTotal(); err != nil {
 			return s, err
 		}
-		total = b
-	case l.Free:
-		whole = "each " + l.Unit.Of + "; several add up"
+	case l.you() != "you":
+		whole = fmt.Sprintf("all outcomes of %s in this test together; another %s counts for itself", l.you(), l.Unit.Of)
 	}
-	epsilon, chance := math.Inf(1), ""
+	epsilon, except := math.Inf(1), ""
 	switch b := total.(type) {
 	case privacy.Pure:
 		epsilon = b.Epsilon
-	case privacy.Approx:
-		epsilon, chance = b.Epsilon, shortChance(b.Delta)
+	case privacy.Approx: // whose δ is no probability of an exception
+		epsilon, except = b.Epsilon, " It can be more, by a chance that delta limits."
 	case privacy.ZCDP:
-		epsilon, chance = privacy.ZCDPToApproxTight(b.Rho, noticeDelta), shortChance(noticeDelta)
+		// what the loss exceeds with this probability at most: the ε of a conversion to (ε,δ) can be smaller
+		epsilon = b.Rho + 2*math.Sqrt(-b.Rho*math.Log(noticeDelta))
+		except = " There is an exception that happens with a probability of at most " + shortChance(noticeDelta) + "."
 	}
 	if math.IsInf(epsilon, 1) {
 		s.Text = append(s.Text, fmt.Sprintf("The limit is %v, which cannot be said as odds.", total))
 		return s, nil
 	}
-	except := ""
-	if chance != "" {
-		except = " There is an exception that happens with a probability of at most " + chance + "."
+	guessed := "about your outcome"
+	if l.Missing == MissingDrop {
+		guessed = "about what your outcome was, if there was one,"
 	}
 	odds, guess := oddsOf(epsilon)
 	s.Text = append(s.Text, fmt.Sprintf("In numbers: somebody who sees everything that this test publishes can change the odds of "+
-		"a guess about your outcome by at most a factor of about %s. %s This is for %s.%s (For experts: differential privacy with "+
-		"%v%s.)", odds, guess, whole, except, total, asEpsilon(total,
-		epsilon)))
+		"a guess %s by at most a factor of about %s. %s This is for %s.%s (For experts: differential privacy with "+
+		"%v%s.)", guessed, odds, guess, whole, except, total, asEpsilon(total, epsilon)))
 	if epsilon > mostEpsilon {
 		s.Text = append(s.Text, "That is weak protection.")
 	}
@@ -265,19 +322,23 @@ func (l *Experiment) noticeKept(n *Notice) NoticeSection {
 	s := NoticeSection{Title: "How long it is kept"}
 	add := func(format string, args ...any) { s.Items = append(s.Items, fmt.Sprintf(format, args...)) }
 	add("An outcome counts if it comes within %s. Later ones are not used.", lasts(l.Window))
-	add("Totals are kept without noise until they are released, and then overwritten. Released totals, with their noise, " +
-		"are kept.")
+	if l.TrustModel() == privacy.TrustCentral {
+		add("Totals are kept without noise until they are released or the test has stopped, and then overwritten.")
+	} else {
+		add("What your device sends us is kept until the total with it is released or the test has stopped, and then overwritten.")
+	}
+	add("Released totals are kept, and how many visits there were in each hour.")
+	if l.Free {
+		n.Todo = append(n.Todo, "Say whether your pages name visits or persons: the declaration does not know.")
+	}
 	switch {
-	case l.Free:
-		add("Nothing that says who you are is kept.")
 	case l.Forget > 0:
-		back := "If you come back, you count as new"
-		if l.Assignments() == 1 {
-			back = "You do not come back before the end"
-		} else {
-			back += fmt.Sprintf(", %s at most", plural(l.Assignments()-1, "time"))
+		back := "The test takes nobody any more by then"
+		if l.Assignments() > 1 {
+			back = fmt.Sprintf("If you come back, you count as new, %s at most", plural(l.Assignments()-1, "time"))
 		}
-		add("The record that you took part is destroyed in the night after %s. %s.", lasts(l.Forget), back)
+		add("The record that you took part is destroyed at the first midnight (UTC) after %s, or when the test has stopped. %s.",
+			lasts(l.Forget), back)
 	case l.Retention > 0:
 		add("The record that you took part is destroyed %s after the test has stopped.", lasts(l.Retention))
 	default:
@@ -287,7 +348,7 @@ func (l *Experiment) noticeKept(n *Notice) NoticeSection {
 	if l.End.IsZero() {
 		add("The test has no fixed end.")
 	} else {
-		add("The test ends on %s at the latest.", l.End.UTC().Format("2 January 2006"))
+		add("Taking part ends on %s (UTC) at the latest.", l.End.UTC().Format("2 January 2006"))
 	}
 	return s
 }
@@ -298,19 +359,23 @@ func (l *Experiment) noticeChoices(by Sender) NoticeSection {
 	out := fmt.Sprintf("Write to %s if you do not want to take part. ", by.Contact)
 	switch {
 	case l.Free:
-		s.Text = append(s.Text, out+"We keep nothing by which we could find your earlier visits.")
+		s.Text = append(s.Text, out+"We can find an earlier visit only by a name that the page gave it, or gave you.")
 		return s
 	case l.Contextual != nil:
-		s.Text = append(s.Text, out+"A visit is kept under a code of its own. We can find and destroy it by the name that the page "+
-			"gave it, and by nothing else.")
+		s.Text = append(s.Text, out+"A visit is kept under a code of its own. We can find it by the name that the page gave it, and "+
+			"destroy that name and what the visit was given. What is in totals stays there.")
 		return s
 	}
 	s.Text = append(s.Text, fmt.Sprintf("You can object at any time, and you need not say why. Write to %s.", by.Contact))
+	given := "While the test runs you then get the usual version"
+	if l.Leases.On() {
+		given = "Your device may go on showing a version"
+	}
 	s.Items = []string{
-		fmt.Sprintf("We then destroy the record that %s took part. From then on there is the usual version, and nothing counts any "+
-			"more. A code stays until the test is archived, so that we remember your objection.", l.you()),
-		"An outcome that is already in a total stays there. Nobody can tell it from the others, or take it out.",
-		"You can ask what we know of you. The answer is your version, when you were given it, and how often. It never has an " +
+		fmt.Sprintf("We then destroy the record that %s took part. %s, and nothing counts any more. A code stays until the test is "+
+			"archived, at the latest, so that we remember your objection.", l.you(), given),
+		"An outcome that is already in a total stays there, and nobody takes it out.",
+		"You can ask what we know of you. The answer has your version, when you were given it, and how often. It never has an " +
 			"outcome.",
 	}
 	return s
@@ -323,11 +388,19 @@ func (l *Experiment) noticeLimits() NoticeSection {
 		"Other tests have limits of their own, and what they publish adds to this."}}
 	switch l.TrustModel() {
 	case privacy.TrustCentral:
-		s.Items = append(s.Items, "Until a total is released, somebody who breaks into the service can read it without noise.")
+		thief := "Until a total is released, somebody who breaks into the service can read it without noise, and whether a report of " +
+			"yours came. If yours is the only one in a total, that is your outcome."
+		if l.Aggregates() {
+			thief = "Until a total is released, somebody who breaks into the service can read it without noise, and your outcome by itself."
+		}
+		s.Items = append(s.Items, thief)
 	case privacy.TrustTwoServer:
 		s.Items = append(s.Items, "The two parties could break the promise together.")
 	case privacy.TrustSecAgg:
-		s.Items = append(s.Items, "If too few members of a group are honest, less noise protects you.")
+		s.Items = append(s.Items, "If fewer members of a group are honest, less noise protects you, and we may learn more.")
+	}
+	if l.Exposure == ExposeActivate || l.Exposure == ExposeRetract {
+		s.Items = append(s.Items, "No noise hides whether the version was shown.")
 	}
 	if l.Missing == MissingDrop {
 		s.Items = append(s.Items, "Counts tell whether an outcome came at all.")
