@@ -67,7 +67,7 @@ func (c *noticeCommand) Run(s streams) error {
 // marked are the letters that mean something in Markdown.
 var marked = func() *strings.Replacer {
 	var pairs []string
-	for _, r := range "\\`*_<>#|~&" {
+	for _, r := range "\\`*_<>#|~&[]" {
 		pairs = append(pairs, string(r), `\`+string(r))
 	}
 	return strings.NewReplacer(pairs...)
