@@ -60,11 +60,11 @@ func check(dir, base string) (string, error) {
 			heaviest, most = name, n
 		}
 	}
-	lists, err := fs.Glob(site, "*/"+marker)
+	lists, err := fs.Glob(site, "*/"+llms)
 	if err != nil {
 		return "", err
 	}
-	for _, name := range append(lists, marker) {
+	for _, name := range append(lists, llms) {
 		b, err := fs.ReadFile(site, name)
 		if err != nil {
 			return "", err

@@ -115,13 +115,17 @@ var tags = regexp.MustCompile(`^v[0-9A-Za-z][0-9A-Za-z.-]*$`)
 // errNotEmpty is matched when a directory has files of somebody else's.
 var errNotEmpty = errors.New("has other files")
 
-// marker is a file that each site has.
-const marker = "llms.txt"
+// llms is the list of pages for programs, and own is an empty file by which a directory is known as a site that
+// was made here, which may be replaced. Others have an llms.txt, too.
+const (
+	llms = "llms.txt"
+	own  = ".sotto-site"
+)
 
 // free says whether a directory is still to be made, or is empty, or has an earlier site.
 func free(dir string) error {
 	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 {
-		if _, err := os.Stat(filepath.Join(dir, marker)); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, own)); err != nil {
 			return fmt.Errorf("-out is %s, which %w, must be new, empty, or of an earlier make", dir, errNotEmpty)
 		}
 	}

@@ -340,7 +340,7 @@ type version struct {
 
 // write writes the pages of an edition, what they link to, and the lists of them for programs.
 func (e *edition) write(dir, base string, a assets, all []*edition) error {
-	files := map[string][]byte{marker: e.llms()}
+	files := map[string][]byte{llms: e.llms()}
 	for name, b := range e.raw {
 		files[name] = b
 	}
@@ -376,6 +376,7 @@ func (e *edition) write(dir, base string, a assets, all []*edition) error {
 		files[p.path] = b
 	}
 	if e.prefix == "" {
+		files[own] = nil
 		b, err := view{assets: a, Root: base, Path: notFound, Title: "Not found", Nav: e.nav, Version: e.version,
 			Commit: e.commit, Body: "<h1>There is no such page</h1>\n<p>It may have moved. Search for it, or go to " +
 				template.HTML(`<a href="`+template.HTMLEscapeString(base)+`docs/index.html">all documents</a>.</p>`) + "\n"}.html()

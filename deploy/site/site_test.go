@@ -152,7 +152,7 @@ func parts(t *testing.T, site fs.FS, docs map[string]*document) {
 	if err != nil || len(nav) != 4 {
 		t.Fatalf("%d kinds of documents, must be 4: %v", len(nav), err)
 	}
-	list, err := fs.ReadFile(site, marker)
+	list, err := fs.ReadFile(site, llms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func parts(t *testing.T, site fs.FS, docs map[string]*document) {
 				t.Errorf("%s is no page with a sentence", it.Path)
 			}
 			if !bytes.Contains(list, []byte("("+it.source+"): ")) {
-				t.Errorf("%s does not have %s", marker, it.source)
+				t.Errorf("%s does not have %s", llms, it.source)
 			}
 			b, err := fs.ReadFile(site, it.source)
 			if err != nil {
@@ -353,8 +353,10 @@ func TestVersions(t *testing.T) {
 		t.Errorf("%v was left beside it: %v", left, err)
 	}
 	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"mine", llms} { // others have lists of pages, too
+		if err := os.WriteFile(filepath.Join(full, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := run(t.Context(), []string{"-repo", repo, "-out", full}); !errors.Is(err, errNotEmpty) {
 		t.Error(err)
