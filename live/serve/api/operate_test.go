@@ -339,6 +339,9 @@ func TestNewForecast(t *testing.T) {
 		{[]string{"goal", "earn"}, "Say which difference matters"}, {[]string{"traffic", "", "effect", "0.1"}, "Say how many decisions"},
 		{[]string{"goal", "decide", "effect", "0.2", "rate", "0.9"}, "must be in the range"}, {[]string{"epsilon", "0"}, ""},
 		{[]string{"traffic", "1000000", "window", "24h", "effect", "0.1"}, "take too long"},
+		{[]string{"goal", "earn", "traffic", "50000", "rate", "0.4", "effect", "0.003"},
+			"not within the 5 days that can be simulated here, in more than half"},
+		{[]string{"goal", "decide", "low", "-1e300", "high", "1e300", "effect", "1e299"}, "so large a range are not simulated"},
 	} {
 		if got := ask(c.more...); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%v: %s", c.more, got)

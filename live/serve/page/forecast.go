@@ -35,6 +35,7 @@ const (
 	forecastWithin = 6 * time.Second
 	forecastRounds = 250_000   // of a run
 	forecastWork   = 1_000_000 // of all runs of a row
+	forecastMost   = 1e100     // of a reward: sums and squares are numbers still
 )
 
 // ForecastNew says of a form while it is filled in what Forecast has, as a fragment in JSON.
@@ -75,6 +76,8 @@ func (p *Pages) forecast(ctx context.Context, f map[string]string, x *decl.Exper
 	switch {
 	case x.Contextual != nil:
 		return &Forecast{Why: "An experiment with contexts is forecast by sotto plan live"}
+	case max(-lo, hi) > forecastMost:
+		return &Forecast{Why: "Rewards of so large a range are not simulated"}
 	case q.Traffic == 0:
 		return &Forecast{Why: "Say how many decisions there are a day, and which difference matters to you: the forecast goes by these"}
 	case q.Gap == 0:
@@ -137,6 +140,8 @@ func told(q plan.Request, out *plan.Forecast, command string) *Forecast {
 		label = "Answer"
 	}
 	switch {
+	case row.KnownMedian < 0 && q.Days < plan.DefaultDays:
+		add(label, "not within the %s that can be simulated here, in more than half of the runs", daysOf(out.Period))
 	case row.KnownMedian < 0:
 		add(label, "%s in more than half of the runs: choose a larger ε, a larger difference or more days", after(-1))
 	default:
