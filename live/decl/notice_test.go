@@ -126,6 +126,8 @@ func TestNotice(t *testing.T) {
 		"which choices work. The choices follow from":                            contextual,
 		"That your device took part":                                             edit("of: person", "of: device"),
 		"For a choice: device, facts about what is offered. These facts are not": contextual,
+		"within the limit below, too": strings.NewReplacer("contextual:", "contextual:\n  protect: joint", "rho: 1", "epsilon: 1",
+			"of: visit", "of: visit, per_person: 2").Replace(contextual) + "horizon: 10000\n",
 	} {
 		text, _ := told(t, yaml, decl.Sender{})
 		if !strings.Contains(text, want) {
