@@ -241,7 +241,7 @@ func (j *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var data []byte
 		secret, _ := keyOf(r)
 		refused := secret == "" && to.limit > 0 && isAPI(r.URL.Path)
-		if !refused { // for whom nothing is kept
+		if !refused && to.limit > 0 { // where a route has no body, what is sent as one is nobody's
 			var whole bool
 			data, whole = keep(r, to.limit)
 			refused = !whole
@@ -344,6 +344,9 @@ func (r rest) Read(b []byte) (int, error) {
 func (j *router) ask(r *http.Request, share int, data []byte, change ...func(*http.Request)) *recorded {
 	one := r.Clone(r.Context())
 	one.Body, one.ContentLength, one.TransferEncoding = io.NopCloser(bytes.NewReader(data)), int64(len(data)), nil
+	if one.Method == http.MethodHead { // an answer without a body joins with nothing
+		one.Method = http.MethodGet
+	}
 	one.Header.Del("If-None-Match") // of the whole
 	if share > 0 {
 		one.Header[partHeader] = []string{strconv.Itoa(share)}
@@ -353,6 +356,8 @@ func (j *router) ask(r *http.Request, share int, data []byte, change ...func(*ht
 	}
 	out := &recorded{header: http.Header{}}
 	j.fronts[share].answerWhole(out, one)
+	// what another process said of its answer's way here, or when it gave it, is not so of what is made of it
+	maps.DeleteFunc(out.header, func(name string, _ []string) bool { return ofConnection[name] || name == "Date" })
 	return out
 }
 

@@ -1,0 +1,161 @@
+//go:build unix
+
+package api
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sotto-dp/sotto/internal/pgtest"
+	"github.com/sotto-dp/sotto/internal/testkit"
+	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/live/serve/store"
+)
+
+// newSharesNode is a process of many on a database in four shares.
+func newSharesNode(t testing.TB, address string) (*node, *serve.Shares) {
+	t.Helper()
+	stores, err := store.PostgresShares(address, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{log: &text{}}
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(n.log, t.Output()), nil))
+	n.Server = httptest.NewUnstartedServer(nil)
+	s, err := serve.OpenShares(t.Context(), serve.Config{Log: log, Advertise: "http://" + n.Listener.Addr().String()},
+		4, stores)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Config.Handler, n.engine = Handler(Config{Shares: s, Log: log}), s.Engines()[0]
+	n.Start()
+	t.Cleanup(func() {
+		n.CloseClientConnections()
+		n.Close()
+		_ = s.Close()
+	})
+	return n, s
+}
+
+// comes waits for what comes in a while.
+func comes(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(testkit.Size(30*time.Second, 3*time.Second)); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// twoOfShares are two processes that write two shares each, with an admin's key.
+func twoOfShares(t testing.TB) (nodes []*node, shares []*serve.Shares, key string) {
+	t.Helper()
+	address := pgtest.Database(t)
+	for range 2 {
+		n, s := newSharesNode(t, address)
+		nodes, shares = append(nodes, n), append(shares, s)
+	}
+	comes(t, "the processes do not share out what there is", func() bool {
+		for _, s := range shares {
+			writes := 0
+			for _, e := range s.Engines() {
+				if here, _, _ := e.Where(); here {
+					writes++
+				}
+			}
+			if writes != 2 {
+				return false
+			}
+		}
+		return true
+	})
+	for i, n := range nodes {
+		if here, _, _ := n.engine.Where(); here {
+			var err error
+			if key, _, err = n.engine.NewKey(t.Context(), "admin", serve.ScopeAdmin); err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 { // the first writes share 0
+				nodes[0], nodes[i], shares[0], shares[i] = nodes[i], nodes[0], shares[i], shares[0]
+			}
+			break
+		}
+	}
+	return nodes, shares, key
+}
+
+// What is joined of parts that other processes have answered is what one would say who writes all of them, whole, and
+// of a length that is its own.
+func TestJoinAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	nodes, shares, key := twoOfShares(t)
+	in, of := map[string]int{}, map[int]bool{}
+	for _, name := range []string{"shop0", "shop1", "shop2", "shop3", "shop5", "shop6"} {
+		x := strings.Replace(shop, "name: shop", "name: "+name, 1)
+		if name == "shop6" {
+			x += "layer: {name: page, from: 0, to: 1}\n"
+		}
+		for _, path := range []string{"", "/" + name + "/start"} {
+			body := ""
+			if path == "" {
+				body = x
+			}
+			if got, said, _ := nodes[1].ask(t, key, "POST", "/v1/experiments"+path, body); got/100 != 2 {
+				t.Fatal(path, got, said)
+			}
+		}
+		share, _, _ := shares[1].Of(t.Context(), name)
+		in[name], of[share] = share, true
+	}
+	if len(of) != 4 {
+		t.Fatalf("the experiments are in shares %v: the test is none", in)
+	}
+	named := []string{"/v1/experiments", "/v1/audit", "/v1/allflags", allFlags, "/?sort=name"}
+	page, said, _ := nodes[0].ask(t, key, "POST", "/v1/keys", `{"name": "sdk", "scopes": ["decide"]}`)
+	_, client, _ := strings.Cut(said, `"key":"`)
+	if client, _, _ = strings.Cut(client, `"`); page != 201 {
+		t.Fatal(page, said)
+	}
+	for _, x := range []struct{ method, path, body string }{{"GET", "/v1/experiments", ""}, {"GET", "/v1/account", ""},
+		{"GET", "/v1/flagd", ""}, {"GET", "/api/features/" + client, ""}, {"GET", "/v1/audit", ""},
+		{"GET", "/v1/audit?from=2", ""}, {"GET", "/?sort=name", ""}, {"POST", "/v1/allflags", `{"evaluationContext":{"key":"ann"}}`},
+		{"POST", allFlags, `{"context":{"targetingKey":"ann","consent":false}}`}, {"GET", "/v1/experiments", "no body is read"},
+		{"GET", "/v1/audit", "{}"}} {
+		var bodies []string
+		for i, n := range nodes {
+			got, said, h := n.ask(t, key, x.method, x.path, x.body)
+			if got != 200 || len(said) < 20 || len(h["Date"]) != 1 || len(h["Content-Length"]) > 1 {
+				t.Errorf("%s %s of process %d: %d %v %q", x.method, x.path, i, got, h, said)
+			}
+			bodies = append(bodies, said)
+			for name, share := range in {
+				if !strings.Contains(said, name) && slices.Contains(named, x.path) {
+					t.Errorf("%s %s of process %d has no %s of share %d: %s", x.method, x.path, i, name, share, said)
+				}
+			}
+			if x.method == "POST" {
+				continue
+			}
+			out, err := http.Head(n.URL + x.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = out.Body.Close()
+			if want := 401; strings.HasPrefix(x.path, "/v1") && out.StatusCode != want {
+				t.Errorf("HEAD %s without a key: %d", x.path, out.StatusCode)
+			}
+			if got, said, _ := n.ask(t, key, "HEAD", x.path, ""); got != 200 || said != "" {
+				t.Errorf("HEAD %s of process %d: %d %q", x.path, i, got, said)
+			}
+		}
+		if bodies[0] != bodies[1] && strings.HasPrefix(x.path, "/v1/audit") { // which says nothing of now
+			t.Errorf("%s %s: one process says\n%s\nthe other\n%s", x.method, x.path, bodies[0], bodies[1])
+		}
+	}
+}
