@@ -283,9 +283,10 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request) {
 		"says what there is"))
 }
 
-// forPeople says whether a browser asks for a page, and not a program for what is none of the API.
+// forPeople says whether a browser asks for a page, and not a program for what is none of the API. What a page fetches
+// is no page: one of another origin that may ask would read in it who has logged in.
 func forPeople(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
+	return r.Header.Get("Origin") == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // unlimited are the routes that wait for no disk, and that there are many requests of: a timer for each

@@ -251,6 +251,14 @@ func TestNotFound(t *testing.T) {
 			}
 		}
 	}
+	w.front.Origins = []string{"https://shop.example"}
+	for _, path := range []string{"/v1/nothing", "/nothing"} { // a page of another origin, with the cookie
+		out := admin.do("GET", path, "", "Accept", browsers, "Origin", "https://shop.example")
+		if page := out.Body.String(); out.Code != 404 || out.Header().Get("Access-Control-Allow-Credentials") != "true" ||
+			out.Header().Get("Content-Type") != "application/problem+json" || strings.Contains(page, "admin") {
+			t.Errorf("another's page reads of %s: %d %v %s", path, out.Code, out.Header(), page)
+		}
+	}
 	if out := anybody.do("POST", "/nothing", "", "Accept", browsers); out.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%v", out.Header())
 	}
