@@ -26,7 +26,8 @@ import (
 // Where a database is written in shares, each share has a front, which answers for its experiments as it
 // would if there were no others, or passes requests on to whoever writes it. Before them stands a router: it
 // hands a request for an experiment to that share's front, has all of them answer a request that spans
-// experiments, and makes one answer of theirs. It looks at no key: each share does. What is
+// experiments, and makes one answer of theirs. It looks at a key only so that who has none takes no memory and learns of
+// no experiment: what a key may, each share says. What is
 // joined has nothing that the parts had not, each of which is what its own share would have said.
 
 // A placer knows which share an experiment is in.
@@ -181,6 +182,8 @@ type router struct {
 	mu sync.Mutex // of what follows
 	// the share that requests were for which name it by their key alone, by its hash
 	found map[[sha256.Size]byte]int
+
+	commons commons
 }
 
 // newRouter is before the shares of a database, by their engines.
@@ -194,6 +197,7 @@ func newRouter(cfg Config, engines []*serve.Engine, placed placer) *router {
 		f.fresh = fresh // an address is one, whatever it asks for
 		j.fronts = append(j.fronts, f)
 	}
+	j.commons.of = make([]map[string]bool, len(j.fronts))
 	for _, f := range j.fronts {
 		f.beside = j.fronts
 	}
@@ -239,16 +243,22 @@ func (j *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		j.fronts[0].ServeHTTP(w, r)
 	default:
 		var data []byte
-		secret, _ := keyOf(r)
-		refused := secret == "" && to.limit > 0 && isAPI(r.URL.Path)
-		if !refused && to.limit > 0 { // where a route has no body, what is sent as one is nobody's
+		if to.limit > 0 { // where a route has no body, what is sent as one is nobody's
+			switch of, err := j.asker(r); {
+			case err != nil:
+				j.fronts[0].nowhere(w, r)
+				return
+			case of.Scopes == 0: // for whom nothing is kept: share 0 says so, in its words
+				one := r.WithContext(r.Context()) // the server needs its own to find the end of the body
+				one.Body, one.ContentLength, one.TransferEncoding = http.NoBody, 0, nil
+				j.fronts[0].ServeHTTP(w, one)
+				return
+			}
 			var whole bool
-			data, whole = keep(r, to.limit)
-			refused = !whole
-		}
-		if refused {
-			j.fronts[0].ServeHTTP(w, r) // it says so, in its words
-			return
+			if data, whole = keep(r, to.limit); !whole {
+				j.fronts[0].ServeHTTP(w, r) // it says so too
+				return
+			}
 		}
 		if to.way == sought {
 			j.seek(w, r, data)
@@ -279,6 +289,108 @@ func (j *router) here() *front {
 	return j.fronts[0]
 }
 
+// asker is whose a request is: of a key, or a page's of a login. What a process writes tells it; where it writes nothing
+// it knows keys, which all shares but the first are told of, and asks share 0 of the others.
+func (j *router) asker(r *http.Request) (serve.Key, error) {
+	f := j.here()
+	here, _, _ := f.Engine.Where()
+	if !here {
+		f = j.fronts[len(j.fronts)-1]
+	}
+	secret, _ := keyOf(r)
+	api := isAPI(r.URL.Path)
+	k, has := f.Engine.Who(secret), secret != ""
+	if !api {
+		k, has = f.visitor(r), has || r.Header.Get("Cookie") != ""
+	}
+	if here || k.Scopes != 0 || !has {
+		return k, nil
+	}
+	out := j.ask(r, 0, nil, func(r *http.Request) {
+		r.Method, r.URL, r.Header[partHeader] = http.MethodGet, &url.URL{Path: "/account"}, []string{"0"}
+		if api {
+			r.URL.Path = "/v1/account"
+			r.Header.Set("X-API-Key", secret)
+		}
+	})
+	switch out.status {
+	case http.StatusUnauthorized:
+		return k, nil
+	case http.StatusOK, http.StatusForbidden: // it may do something, which each share will say
+		return serve.Key{Scopes: serve.ScopeRead}, nil
+	}
+	return k, serve.ErrUnavailable
+}
+
+// A commons has the public experiments of shares, which anybody may ask for by name. It is read from all of them by one
+// question for all who wait.
+type commons struct {
+	reading sync.Mutex // of began
+	began   time.Time  // the last reading
+
+	mu sync.Mutex // of what follows
+	of []map[string]bool
+}
+
+// lookWithin is how long the shares have to say which of their experiments are public.
+const lookWithin = 2 * time.Second
+
+// public is the share that has a public experiment, share 0 where there is none, and nil where a share never said
+// which it has. Of an experiment that is not public it tells nothing, nor by how long it takes: a name is looked for
+// in what is public alone.
+func (j *router) public(r *http.Request, name string) *front {
+	from := time.Now()
+	if share, _ := j.commons.find(name); share >= 0 {
+		return j.fronts[share]
+	}
+	j.commons.reading.Lock()
+	if !j.commons.began.After(from) {
+		j.commons.began = time.Now()
+		j.readCommons(r)
+	}
+	j.commons.reading.Unlock()
+	share, all := j.commons.find(name)
+	switch {
+	case share >= 0:
+		return j.fronts[share]
+	case all:
+		return j.fronts[0]
+	}
+	return nil
+}
+
+// readCommons has each share say what it shows to anybody in the list of experiments. What one that does not answer said
+// last stays.
+func (j *router) readCommons(r *http.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), lookWithin)
+	defer cancel()
+	one := r.Clone(ctx)
+	one.Method, one.URL = http.MethodGet, &url.URL{Path: "/"}
+	one.Header = http.Header{listHeader: {listPart}, partHeader: {"0"}} // without a key
+	parts := make([]*recorded, len(j.fronts))
+	j.each(one, nil, parts)
+	j.commons.mu.Lock()
+	defer j.commons.mu.Unlock()
+	for i, p := range parts {
+		var list []page.Entry
+		if p.status != http.StatusOK || json.Unmarshal(p.body.Bytes(), &list) != nil {
+			continue
+		}
+		j.commons.of[i] = map[string]bool{}
+		for _, e := range list {
+			j.commons.of[i][e.Name] = true
+		}
+	}
+}
+
+// find is the share that has a public experiment, -1 where none has, and whether all have said which they have.
+func (c *commons) find(name string) (share int, all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.IndexFunc(c.of, func(of map[string]bool) bool { return of[name] }),
+		!slices.ContainsFunc(c.of, func(of map[string]bool) bool { return of == nil })
+}
+
 // nameIn is which segment of a pattern's path names an experiment, 0 for none.
 func nameIn(pattern string) int {
 	_, path, _ := strings.Cut(pattern, " ")
@@ -291,7 +403,7 @@ func nameIn(pattern string) int {
 }
 
 // of is the share of the experiment that a segment of a path names, nil if that cannot be known now; share 0 says
-// that there is none.
+// that there is none. Who may not ask of an experiment is sent the same way whether or not there is one.
 func (j *router) of(r *http.Request, at int) *front {
 	segments := strings.SplitN(r.URL.EscapedPath(), "/", at+2)
 	if len(segments) <= at { // it is elsewhere, as the mux says
@@ -299,6 +411,16 @@ func (j *router) of(r *http.Request, at int) *front {
 	}
 	name, err := url.PathUnescape(segments[at])
 	if err != nil {
+		return j.fronts[0]
+	}
+	k, err := j.asker(r)
+	switch {
+	case err != nil:
+		return nil
+	case k.Scopes != 0 && k.For(name):
+	case r.Method == http.MethodGet, r.Method == http.MethodHead:
+		return j.public(r, name)
+	default:
 		return j.fronts[0]
 	}
 	switch share, ok, err := j.placed.Of(r.Context(), name); {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +19,9 @@ import (
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
-// newSharesNode is a process of many on a database in four shares.
-func newSharesNode(t testing.TB, address string) (*node, *serve.Shares) {
+// newSharesNode is a process of many on a database in four shares. One that others cannot reach writes none that
+// another can.
+func newSharesNode(t testing.TB, address string, hidden bool) (*node, *serve.Shares) {
 	t.Helper()
 	stores, err := store.PostgresShares(address, 4)
 	if err != nil {
@@ -28,8 +30,11 @@ func newSharesNode(t testing.TB, address string) (*node, *serve.Shares) {
 	n := &node{log: &text{}}
 	log := slog.New(slog.NewTextHandler(io.MultiWriter(n.log, t.Output()), nil))
 	n.Server = httptest.NewUnstartedServer(nil)
-	s, err := serve.OpenShares(t.Context(), serve.Config{Log: log, Advertise: "http://" + n.Listener.Addr().String()},
-		4, stores)
+	cfg := serve.Config{Log: log, Advertise: "http://" + n.Listener.Addr().String()}
+	if hidden {
+		cfg.Advertise = ""
+	}
+	s, err := serve.OpenShares(t.Context(), cfg, 4, stores)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,12 +58,12 @@ func comes(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// twoOfShares are two processes that write two shares each, with an admin's key.
+// twoOfShares are two processes that write two shares each, and one that writes none, with an admin's key.
 func twoOfShares(t testing.TB) (nodes []*node, shares []*serve.Shares, key string) {
 	t.Helper()
 	address := pgtest.Database(t)
 	for range 2 {
-		n, s := newSharesNode(t, address)
+		n, s := newSharesNode(t, address, false)
 		nodes, shares = append(nodes, n), append(shares, s)
 	}
 	comes(t, "the processes do not share out what there is", func() bool {
@@ -87,7 +92,8 @@ func twoOfShares(t testing.TB) (nodes []*node, shares []*serve.Shares, key strin
 			break
 		}
 	}
-	return nodes, shares, key
+	n, s := newSharesNode(t, address, true)
+	return append(nodes, n), append(shares, s), key
 }
 
 // What is joined of parts that other processes have answered is what one would say who writes all of them, whole, and
@@ -117,10 +123,16 @@ func TestJoinAcrossProcesses(t *testing.T) {
 		t.Fatalf("the experiments are in shares %v: the test is none", in)
 	}
 	named := []string{"/v1/experiments", "/v1/audit", "/v1/allflags", allFlags, "/?sort=name"}
-	page, said, _ := nodes[0].ask(t, key, "POST", "/v1/keys", `{"name": "sdk", "scopes": ["decide"]}`)
+	const hidden = "hidden"
+	status, said, _ := nodes[0].ask(t, key, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: "+hidden,
+		"public: true", "public: false").Replace(shop))
+	if status != 201 {
+		t.Fatal(status, said)
+	}
+	status, said, _ = nodes[0].ask(t, key, "POST", "/v1/keys", `{"name": "sdk", "scopes": ["decide"]}`)
 	_, client, _ := strings.Cut(said, `"key":"`)
-	if client, _, _ = strings.Cut(client, `"`); page != 201 {
-		t.Fatal(page, said)
+	if client, _, _ = strings.Cut(client, `"`); status != 201 {
+		t.Fatal(status, said)
 	}
 	for _, x := range []struct{ method, path, body string }{{"GET", "/v1/experiments", ""}, {"GET", "/v1/account", ""},
 		{"GET", "/v1/flagd", ""}, {"GET", "/api/features/" + client, ""}, {"GET", "/v1/audit", ""},
@@ -154,8 +166,42 @@ func TestJoinAcrossProcesses(t *testing.T) {
 				t.Errorf("HEAD %s of process %d: %d %q", x.path, i, got, said)
 			}
 		}
-		if bodies[0] != bodies[1] && strings.HasPrefix(x.path, "/v1/audit") { // which says nothing of now
-			t.Errorf("%s %s: one process says\n%s\nthe other\n%s", x.method, x.path, bodies[0], bodies[1])
+		if (bodies[0] != bodies[1] || bodies[0] != bodies[2]) && strings.HasPrefix(x.path, "/v1/audit") { // which says nothing of now
+			t.Errorf("%s %s: the processes say %q", x.method, x.path, bodies)
+		}
+	}
+	// whoever is asked knows who asks, and who may see what
+	jar := url.Values{"key": {key}}.Encode()
+	browser := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	out, err := browser.Post(nodes[2].URL+"/login", "application/x-www-form-urlencoded", strings.NewReader(jar))
+	if err != nil || len(out.Cookies()) != 1 {
+		t.Fatal(out, err)
+	}
+	_ = out.Body.Close()
+	session := out.Cookies()[0].Name + "=" + out.Cookies()[0].Value
+	for i, n := range nodes {
+		for _, x := range []struct {
+			status                  int
+			key, method, path, body string
+			header                  []string
+		}{
+			{200, "", "GET", "/v1/experiments/shop0", "", nil}, {200, "", "GET", "/v1/experiments/shop1", "", nil},
+			{200, "", "GET", "/v1/experiments/shop6", "", nil}, {200, "", "GET", "/experiments/shop1", "", nil},
+			{401, "", "GET", "/v1/experiments/" + hidden, "", nil}, {401, "", "GET", "/v1/experiments/none", "", nil},
+			{401, "bogus", "GET", "/v1/experiments/" + hidden, "", nil}, {401, "bogus", "GET", "/v1/experiments/none", "", nil},
+			{200, key, "GET", "/v1/experiments/" + hidden, "", nil}, {404, key, "GET", "/v1/experiments/none", "", nil},
+			{401, "", "GET", "/experiments/" + hidden, "", nil}, {401, "", "GET", "/experiments/none", "", nil},
+			{200, "", "GET", "/experiments/" + hidden, "", []string{"Cookie", session}},
+			{404, "", "GET", "/experiments/none", "", []string{"Cookie", session}},
+			{401, "", "GET", "/experiments/" + hidden, "", []string{"Cookie", session + "x"}},
+			{401, "bogus", "POST", "/v1/track", `{}`, nil}, {202, key, "POST", "/v1/track", event("x", "ann", "1"), nil},
+			{401, "", "POST", "/new", "do=check", []string{"Content-Type", "application/x-www-form-urlencoded"}},
+			{400, "", "POST", "/new", "do=check&text=x", []string{"Content-Type", "application/x-www-form-urlencoded", "Cookie", session,
+				"Sec-Fetch-Site", "same-origin"}},
+		} {
+			if got, said, _ := n.ask(t, x.key, x.method, x.path, x.body, x.header...); got != x.status {
+				t.Errorf("%s %s of process %d, key %q, %v: %d, want %d: %s", x.method, x.path, i, x.key, x.header, got, x.status, said)
+			}
 		}
 	}
 }

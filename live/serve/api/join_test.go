@@ -692,3 +692,119 @@ func TestTwoWorldsOfShares(t *testing.T) {
 		t.Error("a twin that counts reports is not seen")
 	}
 }
+
+// An asking placer counts how often it is asked where an experiment is.
+type asking struct {
+	placer
+	asked []string
+}
+
+func (a *asking) Of(ctx context.Context, name string) (int, bool, error) {
+	a.asked = append(a.asked, name)
+	return a.placer.Of(ctx, name)
+}
+
+// Who has no key is told the same, by the same way, of an experiment that is not public and of none, also where a share does
+// not answer; and is shown what is public, as soon as it is there.
+func TestNobodyLearnsOfExperiments(t *testing.T) {
+	w := newSharedWorld(t)
+	a := &asking{placer: w.shares}
+	w.router.placed = a
+	hidden := strings.Replace(shop, "public: true", "public: false", 1)
+	in := map[int]string{}
+	for i := 0; len(in) < 3; i++ {
+		name := fmt.Sprint("hidden", i)
+		w.want(201, "POST", "/v1/experiments", strings.Replace(hidden, "name: shop", "name: "+name, 1))
+		share, _, _ := w.shares.Of(t.Context(), name)
+		in[share] = name
+	}
+	w.want(201, "POST", "/v1/experiments", shop+"layer: {name: page, from: 0, to: 1}\n")
+	other, _, err := w.engine.NewKeyFor(t.Context(), "shop", "other", serve.ScopeDecide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := w.key
+	routes := []struct{ method, path string }{{"GET", "/v1/experiments/NAME"}, {"HEAD", "/v1/experiments/NAME"},
+		{"GET", "/v1/experiments/NAME/transcript"}, {"GET", "/experiments/NAME"}, {"GET", "/experiments/NAME/events"},
+		{"POST", "/v1/experiments/NAME/decisions"}, {"POST", "/ofrep/v1/evaluate/flags/NAME"}}
+	same := func(when string, names ...string) {
+		t.Helper()
+		for _, secret := range []string{"", "bogus", other} {
+			for _, x := range routes {
+				w.key = secret
+				a.asked = nil
+				said := map[string]bool{}
+				for _, name := range names {
+					out := w.plain(x.method, strings.Replace(x.path, "NAME", name, 1), "{}")
+					said[strings.ReplaceAll(fmt.Sprint(out.Code, out.Header(), out.Body), name, "NAME")] = true
+					if out.Code < 400 {
+						t.Errorf("%s: %s %s, key %q: %d", when, x.method, x.path, secret, out.Code)
+					}
+				}
+				if len(said) != 1 || a.asked != nil {
+					t.Errorf("%s: %s %s, key %q: it is looked where %q are, and said %v", when, x.method, x.path, secret, a.asked,
+						slices.Collect(maps.Keys(said)))
+				}
+			}
+		}
+		w.key = key
+	}
+	same("all answer", in[1], in[2], in[3], "nosuch")
+	for i := range 6 {
+		name := fmt.Sprint("shop", i)
+		w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "name: shop", "name: "+name, 1))
+		w.key = ""
+		w.want(200, "GET", "/v1/experiments/"+name, "")
+		w.want(200, "GET", "/experiments/"+name, "")
+		w.key = key
+	}
+	if err := w.shares.Engines()[2].Close(); err != nil {
+		t.Fatal(err)
+	}
+	same("a share is down", in[1], in[2], in[3], "nosuch")
+	w.router.commons.of[2], w.router.commons.began = nil, time.Now().Add(time.Hour) // it has never answered
+	w.key = ""
+	w.want(503, "GET", "/v1/experiments/nosuch", "")
+	w.want(200, "GET", "/v1/experiments/shop", "")
+	same("a share was never up", in[1], in[2], in[3], "nosuch")
+	w.want(200, "GET", "/v1/experiments/"+in[1], "")
+	if len(a.asked) == 0 {
+		t.Error("who has a key is not looked for: the test is none")
+	}
+}
+
+// A touched body says that it was read.
+type touched struct{ read int }
+
+func (b *touched) Read(p []byte) (int, error) { b.read += len(p); return len(p), nil }
+
+// Of whom nothing is known nothing is kept, nor read.
+func TestNothingIsKeptOfStrangers(t *testing.T) {
+	w := newSharedWorld(t)
+	for pattern, to := range ways {
+		method, path, _ := strings.Cut(pattern, " ")
+		path = strings.NewReplacer("{event}", "e", "{client}", "c").Replace(path)
+		if to.limit == 0 {
+			continue
+		}
+		for _, key := range []string{"", "bogus"} {
+			body := &touched{}
+			r := httptest.NewRequest(method, path, body)
+			if key != "" {
+				r.Header.Set("X-API-Key", key)
+				r.AddCookie(&http.Cookie{Name: "sotto_session", Value: key})
+			}
+			out := httptest.NewRecorder()
+			w.router.ServeHTTP(out, r)
+			if out.Code != 401 || body.read > 0 {
+				t.Errorf("%s, key %q: %d, and %d bytes are read", pattern, key, out.Code, body.read)
+			}
+		}
+		body := &touched{}
+		r := httptest.NewRequest(method, path, body)
+		r.Header.Set("X-API-Key", w.key)
+		if w.router.ServeHTTP(httptest.NewRecorder(), r); int64(body.read) <= to.limit {
+			t.Errorf("%s: of who has a key %d bytes are read: the test is none", pattern, body.read)
+		}
+	}
+}
