@@ -216,6 +216,9 @@ func openPostgres(ctx context.Context, cfg *pgx.ConnConfig, known *known, is sha
 	if synchronous == "off" {
 		set += "SET synchronous_commit = on;"
 	}
+	if is.of > 1 {
+		set += fmt.Sprintf("SET sotto.shares = %d;", is.of) // see fence
+	}
 	if _, err := s.conn.Exec(ctx, set); err != nil {
 		return nil, err
 	}
@@ -376,6 +379,9 @@ func (s *postgres) begin(ctx context.Context, after int64, holder, address strin
 			"a.datid = "+here+" AND a.pid <> pg_backend_pid() AND ($1 < 0 OR w.term = $1)", after); err != nil {
 			return err
 		}
+		if err := s.fits(ctx); err != nil {
+			return err
+		}
 		tag, err := s.conn.Exec(ctx, "UPDATE writer SET term = term + 1, holder = $1 WHERE $2 < 0 OR term = $2",
 			holder, after)
 		if err != nil {
@@ -385,9 +391,6 @@ func (s *postgres) begin(ctx context.Context, after int64, holder, address strin
 			return ErrFenced
 		}
 		if err := s.state(ctx, &out, &was, &origin); err != nil {
-			return err
-		}
-		if err := s.fits(ctx); err != nil {
 			return err
 		}
 		before = s.term - 1

@@ -26,6 +26,16 @@ CREATE TABLE node (address TEXT PRIMARY KEY, at TIMESTAMPTZ NOT NULL);
 // share write none.
 const marked = 1000
 
+// fence keeps whoever does not say that it knows of shares from writing share 0, whatever was looked at when its
+// connection was opened: a program of before there were shares looks at no version when it claims.
+const fence = `
+CREATE FUNCTION of_shares() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	RAISE EXCEPTION 'the database is in shares, of which this program does not know';
+END $$;
+CREATE TRIGGER of_shares BEFORE UPDATE ON writer FOR EACH ROW
+	WHEN (coalesce(current_setting('sotto.shares', true), '') = '') EXECUTE FUNCTION of_shares();
+`
+
 // NodeFor is how long a process counts after it was seen last.
 const NodeFor = 3 * time.Second
 
@@ -133,9 +143,10 @@ func (s *postgres) office(ctx context.Context) error {
 		return err
 	}
 	if !ready {
-		// Who writes it as a database of one share is put out, and knows no way back in.
-		if _, err := s.conn.Exec(ctx, officeTables+fmt.Sprintf("UPDATE lease SET version = version + %[1]d "+
-			"WHERE version < %[1]d; UPDATE writer SET term = term + 1", marked)); err != nil {
+		// Who writes it as a database of one share is put out, and knows no way back in. The writer comes first, as
+		// in a commit: one that is under way is waited for.
+		if _, err := s.conn.Exec(ctx, fence+"UPDATE writer SET term = term + 1;"+officeTables+fmt.Sprintf(
+			"UPDATE lease SET version = version + %[1]d WHERE version < %[1]d", marked)); err != nil {
 			return err
 		}
 	}

@@ -3,10 +3,14 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sotto-dp/sotto/internal/pgtest"
 )
@@ -106,6 +110,124 @@ func TestOneShareBecomesMany(t *testing.T) {
 		t.Errorf("who knows of 4 shares is not told of 5: %+v, %v", met, err)
 	}
 	_ = more
+}
+
+// An older is a program of before there were shares, with connections that it had open: it looks at no version when
+// it begins, and notes no place.
+type older struct {
+	conn *pgx.Conn
+	term int64
+}
+
+func (o *older) inside(ctx context.Context, what func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, o.conn, what)
+}
+
+func (o *older) begin(ctx context.Context) error {
+	return o.inside(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "UPDATE writer SET term = term + 1, holder = $1 WHERE $2 < 0 OR term = $2", "old",
+			-1); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, "SELECT term FROM writer").Scan(&o.term); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "UPDATE lease SET address = $1, backend = pg_backend_pid()", "http://old")
+		return err
+	})
+}
+
+func (o *older) commit(ctx context.Context, name string) error {
+	return o.inside(ctx, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "UPDATE writer SET commits = commits + 1, now = $1 WHERE term = $2 AND tableoid = "+
+			"'sotto.writer'::regclass", 1, o.term)
+		if err == nil && tag.RowsAffected() != 1 {
+			err = ErrFenced
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "INSERT INTO experiment (id, name, data) SELECT coalesce(max(id), 0) + 1, $1, '' "+
+				"FROM experiment", name)
+		}
+		return err
+	})
+}
+
+// Once a database is in shares no commit of an older program goes in, whatever it has open and does, and also not of
+// one that writes while it is put there.
+func TestOlderProgramIsOut(t *testing.T) {
+	address, ctx := pgtest.Database(t), t.Context()
+	_ = sharesAt(t, address, 1)
+	var all [2]older
+	for i := range all {
+		conn, err := pgx.Connect(ctx, address+"&search_path=sotto")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		if all[i].conn = conn; i == 0 {
+			err = errors.Join(all[i].begin(ctx), all[i].commit(ctx, "before"))
+		} else {
+			_, err = conn.Exec(ctx, "SELECT term FROM writer")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop, stopped := make(chan struct{}), make(chan int)
+	go func() { // it writes, and begins again and again
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				stopped <- n
+				return
+			default:
+			}
+			if all[0].commit(ctx, fmt.Sprint("while", n)) != nil {
+				_ = all[0].begin(ctx)
+			}
+		}
+	}()
+	many := sharesAt(t, address, 2)
+	const state = "SELECT term, commits, (SELECT count(*) FROM sotto.experiment) FROM sotto.writer"
+	marked := pgtest.Run(t, address, state)
+	time.Sleep(20 * time.Millisecond)
+	close(stop)
+	t.Logf("it tried %d times: %s", <-stopped, marked)
+	for i := range all {
+		for _, err := range []error{all[i].commit(ctx, "fenced"), all[i].begin(ctx), all[i].commit(ctx, "after")} {
+			if err == nil {
+				t.Errorf("older program %d writes", i)
+			}
+		}
+		all[i].term = 0
+		_ = all[i].conn.QueryRow(ctx, "SELECT term FROM writer").Scan(&all[i].term) // as if it had begun
+		if err := all[i].commit(ctx, "guessed"); err == nil {
+			t.Errorf("older program %d writes in a term that is not its own", i)
+		}
+	}
+	if now := pgtest.Run(t, address, state); now != marked {
+		t.Errorf("there was %s, and is %s", marked, now)
+	}
+	if _, err := many[0].Begin(ctx, "new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := many[0].Commit(ctx, create(1000, "new")); err != nil {
+		t.Fatal(err)
+	}
+	// A dump has the fence too.
+	copied := pgtest.Start(t).Copy(t, address)
+	first := sharesAt(t, copied, 2)[0]
+	if _, err := first.Begin(ctx, "copy"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, copied+"&search_path=sotto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if err := (&older{conn: conn}).begin(ctx); err == nil {
+		t.Error("an older program writes what was restored")
+	}
 }
 
 // All shares are read as one store, in which nothing is written.
