@@ -360,7 +360,8 @@ func (r *oneByOne) Read(b []byte) (int, error) {
 // Close writes what is to be written, stops the engine and closes the store.
 func (e *Engine) Close() error {
 	var err error
-	if !e.cfg.ReadOnly && !e.out.Load() && (!e.shared || e.Ready() == nil) {
+	if out := e.out.Load(); !e.cfg.ReadOnly && !out && (!e.shared || e.Ready() == nil) {
+		e.out.Store(e.cfg.shares != nil) // others go on, so that what is answered is in what is written
 		err = e.Sync(context.Background())
 	}
 	e.stop()
@@ -441,7 +442,21 @@ func (e *Engine) DecideFor(ctx context.Context, name string, ask Ask) (Decision,
 	if err != nil {
 		return d, fmt.Errorf("experiment %q: %w", name, err)
 	}
+	if err := e.still(x); err != nil {
+		return Decision{}, err
+	}
 	return d, nil
+}
+
+// still is nil if what was decided for an experiment, of before this call, is of the one that there is: it
+// may have been given away, or read again, while it was waited for. Who hands over first ends all answers and then
+// writes what was decided, so that what is answered is in that.
+func (e *Engine) still(x *served) error {
+	now, err := e.find(x.decl.Name)
+	if err == nil && now != x {
+		err = errElsewhere
+	}
+	return err
 }
 
 // Reward takes the reward of a decision, and returns when it is durable.

@@ -536,7 +536,7 @@ func (e *Engine) leave() {
 }
 
 // handOver ends the writing of this process: what it has answered is durable, and the others see at once that its
-// connection has ended. Only a decision that was on its way may be void, as after a takeover.
+// connection has ended. A decision that was on its way is not answered (see still).
 func (e *Engine) handOver(ctx context.Context) {
 	e.confirm(time.Time{}) // nobody is decided for from here on
 	e.queue.Lock()

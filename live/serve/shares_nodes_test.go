@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,12 +93,13 @@ func beginIn(t testing.TB, n int, s *Shares) (names []string) {
 // when the second has ended.
 func TestGiveBackUnderLoad(t *testing.T) {
 	address, ctx := pgtest.Database(t), t.Context()
-	a := sharesAt(t, address, "a", 4)
+	var log logged
+	a := sharesAt(t, address, "a", 4, &log)
 	if got := writes(a); len(got) != 4 {
 		t.Fatalf("alone it writes %v", got)
 	}
 	names := beginIn(t, 8, a)
-	b := sharesAt(t, address, "b", 4)
+	b := sharesAt(t, address, "b", 4, &log)
 	var wrong, done, void atomic.Int64
 	var load sync.WaitGroup
 	ending := make(chan struct{})
@@ -150,8 +152,40 @@ func TestGiveBackUnderLoad(t *testing.T) {
 	close(ending)
 	load.Wait()
 	t.Logf("%d rewards answered, %d of decisions that were void, all back in %v", done.Load(), void.Load(), took)
-	if done.Load() < 100 || void.Load() > done.Load()/4 { // a machine that stands still has takeovers too
-		t.Errorf("%d answers, %d of decisions that are void", done.Load(), void.Load())
+	if done.Load() < 100 {
+		t.Errorf("%d answers", done.Load())
+	}
+	// a machine that stands still has takeovers too, and says so
+	if n := void.Load(); n > 0 && !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("%d of %d answered decisions are void, though all shares were given back", n, done.Load())
+	}
+}
+
+// A decision that was waited for while its share was given back is not answered: it may be void.
+func TestDecidedWhileGivenBack(t *testing.T) {
+	ctx := t.Context()
+	s := sharesAt(t, pgtest.Database(t), "a", 2)
+	x := shopOf(t, "shop", "")
+	e := s.Engines()[s.New(x)]
+	if err := errors.Join(e.Create(ctx, x), e.Start(ctx, x.Name)); err != nil {
+		t.Fatal(err)
+	}
+	of, err := e.lookup(x.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of.mu.Lock()
+	decided := make(chan error)
+	go func() {
+		_, err := e.Decide(ctx, x.Name, "ann")
+		decided <- err
+	}()
+	time.Sleep(50 * time.Millisecond) // until it waits
+	e.leave()
+	within(t, 30*time.Second, "that it gives the share back", func() bool { return !e.here() })
+	of.mu.Unlock()
+	if err := <-decided; !errors.Is(err, ErrUnavailable) {
+		t.Errorf("it is answered: %v", err)
 	}
 }
 
