@@ -220,7 +220,7 @@ func (e *Engine) follow(ctx context.Context) error {
 			if beats || other || w.Commits != e.seen.Commits || w.Busy {
 				e.seen, since = w, from
 			}
-			mine := w.Term == e.term
+			mine := e.term > 0 && w.Term == e.term
 			if mine { // nobody has begun since, so that the last plan is still the last
 				e.confirm(from)
 			} else {

@@ -189,6 +189,56 @@ func TestDecidedWhileGivenBack(t *testing.T) {
 	}
 }
 
+// unclaimed is a store that nobody can claim.
+type unclaimed struct {
+	store.Shared
+	claims func()
+}
+
+func (s unclaimed) Claim(context.Context, store.Writer, string, string) (store.Opened, error) {
+	s.claims()
+	return store.Opened{}, errors.New("not now")
+}
+
+// Who has claimed a new share not yet does not answer for it.
+func TestNewShareIsNobodys(t *testing.T) {
+	stores, err := store.PostgresShares(pgtest.Database(t), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s atomic.Pointer[Shares]
+	var tried, answers atomic.Int64
+	claims := func() {
+		if s := s.Load(); s != nil {
+			tried.Add(1)
+			if s.Engines()[1].here() {
+				answers.Add(1)
+			}
+		}
+	}
+	opened, err := OpenShares(t.Context(), Config{Advertise: "http://a"}, 2, func(i int) func(context.Context) (store.Store, error) {
+		if i == 0 {
+			return stores(0)
+		}
+		return func(ctx context.Context) (store.Store, error) {
+			st, err := stores(i)(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return unclaimed{st.(store.Shared), claims}, nil
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	s.Store(opened)
+	within(t, 30*time.Second, "that it tries twice", func() bool { return tried.Load() >= 2 })
+	if answers.Load() > 0 {
+		t.Error("it answers for a share that it has not claimed")
+	}
+}
+
 // A share whose row of the writer is locked stands still, and the others answer as ever.
 func TestStalledShare(t *testing.T) {
 	address, ctx := pgtest.Database(t), t.Context()
