@@ -58,6 +58,20 @@ func dated(t *testing.T, from time.Time) (*store.Memory, Decision) {
 	return mem, d
 }
 
+// A process that has only followed, and was asked, believes its own clock no more than one that was not.
+func TestClockOfFollower(t *testing.T) {
+	from := time.Now()
+	c := clock.At(from.Add(year))
+	e := &Engine{cfg: Config{Clock: time.Now, wall: c.Now, Outage: agree}}
+	e.clock.own, e.clock.from = true, from
+	e.clock.base.Store(c.Now().UnixMilli())
+	_ = e.latest()
+	e.catchUp(store.Opened{Now: from.UnixMilli(), Clock: from.UnixMilli()})
+	if ahead := time.UnixMilli(e.now()).Sub(from); ahead > day {
+		t.Errorf("it is %v ahead of the store and of its server", ahead)
+	}
+}
+
 // lives fails unless nothing that cannot be taken back was done to what dated made.
 func lives(t *testing.T, e *Engine) {
 	t.Helper()

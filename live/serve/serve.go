@@ -230,6 +230,8 @@ type Engine struct {
 		base atomic.Int64 // milliseconds
 		from time.Time    // which was this reading
 		last atomic.Int64
+		// there was a store's time: what was said of the time before is no time that goes on
+		caught atomic.Bool
 	}
 
 	mu     sync.RWMutex // of what follows
@@ -318,6 +320,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), rekeyed: make(chan struct{})}
 	e.superseded = make(chan struct{})
+	e.cookies = make([]byte, 32) // until the store's is known, one by which nothing was signed
+	_, _ = rand.Read(e.cookies)  // never fails
 	e.debts.of, e.debts.due = map[*served]struct{}{}, time.NewTimer(markEvery)
 	e.clock.own, e.clock.from = own, cfg.Clock()
 	e.clock.base.Store(e.clock.from.UnixMilli())
@@ -377,7 +381,11 @@ func (e *Engine) Close() error {
 
 // now is the time in milliseconds. It never goes back, and not either over a restart.
 func (e *Engine) now() int64 {
+	caught := e.clock.caught.Load()
 	t := e.clock.base.Load() + e.cfg.Clock().Sub(e.clock.from).Milliseconds()
+	if !caught {
+		return t
+	}
 	for {
 		last := e.clock.last.Load()
 		if t <= last {
@@ -397,8 +405,8 @@ func (e *Engine) Ready() error {
 	return e.queue.closed
 }
 
-// catchUp brings the time to that of a store: to what is believed, if nothing was done yet by this
-// engine's, and to the last commit's at least.
+// catchUp brings the time to that of a store: to what is believed, if nothing was done yet by a time that this
+// engine had from there, and to the last commit's at least.
 func (e *Engine) catchUp(opened store.Opened) {
 	t := e.clock.base.Load() + e.cfg.Clock().Sub(e.clock.from).Milliseconds()
 	to := t
@@ -406,6 +414,7 @@ func (e *Engine) catchUp(opened store.Opened) {
 		to = e.believed(opened)
 	}
 	e.clock.base.Add(max(to, opened.Now) - t)
+	e.clock.caught.Store(true)
 }
 
 // find is an experiment, where this engine may answer for it.
