@@ -21,12 +21,14 @@ import (
 // MaxShares is how many shares a database has at most.
 const MaxShares = 32
 
-// Times of processes that share a database: how often each reads the office, also where somebody waits; how
+// Times of processes that share a database: how often each reads the office, from beginning to beginning, and how
+// long it rests at least, also where somebody waits; how often a reading notes that it is there; how
 // long one that has its quota leaves a share to who has not; and how long, at first and at most, one that
 // has more waits until it gives the next one back.
 const (
 	meetEvery = beatEvery
 	meetAgain = 20 * time.Millisecond
+	noteEvery = store.NodeFor / 3
 	grace     = 500 * time.Millisecond
 	giveEvery = time.Second
 	giveAgain = 10 * time.Minute
@@ -52,6 +54,7 @@ type Shares struct {
 	done    chan struct{}
 	asked   chan struct{} // somebody waits for a reading
 	more    chan struct{} // closed when there are more shares than these
+	noted   time.Time     // when a reading noted last that this process is there; of whoever reads
 
 	mu      sync.Mutex // of what follows
 	keys    []store.Record
@@ -313,24 +316,23 @@ func (s *Shares) Close() error {
 // run reads the office until the end.
 func (s *Shares) run(ctx context.Context, st store.Office) {
 	defer close(s.done)
-	failed := false
-	for {
-		for _, every := range []time.Duration{meetAgain, meetEvery - meetAgain} {
-			timer := time.NewTimer(every)
-			asked := s.asked
-			if every == meetAgain {
-				asked = nil
-			}
-			select {
-			case <-ctx.Done():
-			case <-asked:
-			case <-timer.C:
-			}
-			timer.Stop()
+	failed, begun := false, time.Now()
+	rest := func(until time.Time, asked <-chan struct{}) {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-asked:
+		case <-timer.C:
 		}
+	}
+	for {
+		rest(time.Now().Add(meetAgain), nil)
+		rest(begun.Add(meetEvery), s.asked)
 		if ctx.Err() != nil {
 			break
 		}
+		begun = time.Now()
 		err := s.meet(ctx, &st, leadFor)
 		if err != nil && !failed {
 			s.cfg.Log.Error("serve: the office cannot be read", "error", err)
@@ -374,10 +376,16 @@ func (s *Shares) meet(ctx context.Context, st *store.Office, limit time.Duration
 	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	from := time.Now()
-	met, err := (*st).Meet(within, s.cfg.Advertise)
+	from, address := time.Now(), s.cfg.Advertise
+	if from.Sub(s.noted) < noteEvery { // whoever asks has no more written by it
+		address = ""
+	}
+	met, err := (*st).Meet(within, address)
 	if err != nil {
 		return err
+	}
+	if address != "" {
+		s.noted = from
 	}
 	if met.Shares > len(s.engines) {
 		s.quit(met.Shares)
@@ -548,7 +556,10 @@ func (e *Engine) handOver(ctx context.Context) {
 	if err != nil {
 		e.ail(err)
 	}
-	e.term = 0 // so that it is not believed to be the last that wrote
+	e.term = 0 // so that it is not believed to be the last that wrote, nor by the store
+	if s, ok := e.store.(store.Giver); ok {
+		s.Give()
+	}
 	e.lost(store.ErrFenced)
 	e.cfg.shares.has(e.cfg.share, false)
 	e.cfg.Log.Info("serve: this process gives a share back", "share", e.cfg.share)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -102,5 +104,58 @@ func TestKeysOfShares(t *testing.T) {
 		if e.May(secret) != 0 {
 			t.Errorf("share %d goes by a key that was revoked", i)
 		}
+	}
+}
+
+// A slow office is one that is far away.
+type slowOffice struct {
+	store.Office // nil: the rest is not asked
+	takes        time.Duration
+	begun, noted []time.Time
+}
+
+func (o *slowOffice) Meet(_ context.Context, address string) (store.Met, error) {
+	now := time.Now()
+	if o.begun = append(o.begun, now); address != "" {
+		o.noted = append(o.noted, now)
+	}
+	time.Sleep(o.takes)
+	return store.Met{Shares: 2, Nodes: 1}, nil
+}
+
+func (o *slowOffice) Leave(context.Context, string) error { return nil }
+func (o *slowOffice) Close() error                        { return nil }
+
+// The office is read in time also where a reading takes long, and read again for whoever asks for a name that is not
+// there, but nothing is written for him.
+func TestReadingsOfOffice(t *testing.T) {
+	for _, takes := range []time.Duration{meetEvery, time.Millisecond} {
+		o := &slowOffice{takes: takes}
+		s := &Shares{cfg: Config{Advertise: "http://a", Log: slog.New(slog.DiscardHandler)}, engines: make([]*Engine, 2),
+			epoch: time.Now(), done: make(chan struct{}), asked: make(chan struct{}, 1), more: make(chan struct{}),
+			places: map[string]int{}, next: newReading(), held: make([]bool, 2), given: -1, wait: giveEvery,
+			office: func(context.Context) (store.Store, error) { return o, nil }}
+		ctx, end := context.WithTimeout(t.Context(), 5*meetEvery)
+		go s.run(ctx, o)
+		if takes < meetEvery {
+			for ctx.Err() == nil {
+				_, _, _ = s.Of(ctx, "nobody's")
+			}
+		}
+		<-s.done
+		end()
+		least := time.Hour // of the pauses: a machine that is busy makes some longer
+		for i := range o.begun[1:] {
+			least = min(least, o.begun[i+1].Sub(o.begun[i]))
+		}
+		if len(o.begun) < 3 || least < meetAgain || takes == meetEvery && least > takes+meetEvery/2 {
+			t.Errorf("readings that take %v are %v apart at least, of %d", takes, least, len(o.begun))
+		}
+		for i := range o.noted[1:] {
+			if gap := o.noted[i+1].Sub(o.noted[i]); gap < noteEvery-time.Millisecond {
+				t.Errorf("it is written again after %v", gap)
+			}
+		}
+		t.Logf("%d readings, %d of which write", len(o.begun), len(o.noted))
 	}
 }

@@ -309,6 +309,22 @@ func TestPostgresOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	restored("SELECT 1", false, postgresAt(t, address))
+	// one lets another write, all of whose commits are lost before it looks
+	s = restored("SELECT 1", false, open)
+	if err := s.Commit(ctx, record); err != nil {
+		t.Fatal(err)
+	}
+	s.(Giver).Give()
+	lost := pgtest.Run(t, address, "SELECT 'UPDATE writer SET term = ' || term || ', commits = ' || commits || "+
+		"'; UPDATE lease SET origin = ' || quote_literal('lost') FROM sotto.writer, sotto.lease")
+	s = restored("SELECT 1", false, postgresAt(t, address))
+	if err := s.Commit(ctx, record); err != nil {
+		t.Fatal(err)
+	}
+	s = restored(lost, true, open)
+	if err := s.Commit(ctx, record); err != nil {
+		t.Fatal(err)
+	}
 	// commits are lost, and two have seen more of them: one finds that, the other is told so
 	watch := postgresAt(t, address)
 	restored("SELECT 1", false, watch)

@@ -49,6 +49,10 @@ type Office interface {
 	Leave(ctx context.Context, address string) error
 }
 
+// A Giver is a store whose process lets another write, and is not to be believed the last that wrote: that
+// another one has may be lost with all that he did.
+type Giver interface{ Give() }
+
 // Met is what all processes on a database in shares go by.
 type Met struct {
 	Shares int            // of the database
@@ -268,24 +272,19 @@ func (s *postgres) meet(ctx context.Context, address string) (out Met, err error
 	return out, err
 }
 
-// seen notes that a process is there, and forgets who has not been for long. A crash may forget all of it.
+// seen notes that a process is there, and forgets who has not been for long. A crash may forget all of it. It is one
+// statement, since servers are far away.
 func (s *postgres) seen(ctx context.Context, address string) error {
-	tx, err := s.reading.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	for _, do := range []statement{{query: "SET LOCAL synchronous_commit = off"},
-		{query: "INSERT INTO sotto.node VALUES ($1, clock_timestamp()) ON CONFLICT (address) DO UPDATE SET at = excluded.at",
-			args: []any{address}},
-		{query: "DELETE FROM sotto.node WHERE address IN (SELECT address FROM sotto.node WHERE " +
-			"at < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED)"}} {
-		if _, err := tx.ExecContext(ctx, do.query, do.args...); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
+	_, err := s.reading.ExecContext(ctx, "WITH off AS (SELECT set_config('synchronous_commit', 'off', true)), "+
+		"gone AS (DELETE FROM sotto.node WHERE address IN (SELECT address FROM sotto.node WHERE address <> $1::text AND "+
+		"at < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED)) "+
+		"INSERT INTO sotto.node SELECT $1::text, clock_timestamp() FROM off ON CONFLICT (address) DO UPDATE SET "+
+		"at = excluded.at", address)
+	return err
 }
+
+// Give implements Giver.
+func (s *postgres) Give() { s.known.wrote(0) }
 
 // Leave implements Office.
 func (s *postgres) Leave(ctx context.Context, address string) error {
@@ -303,6 +302,7 @@ func newSecret() (secret [32]byte) {
 
 var (
 	_ Office = (*postgres)(nil)
+	_ Giver  = (*postgres)(nil)
 	_ Store  = joined(nil)
 )
 
