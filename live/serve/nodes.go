@@ -90,8 +90,8 @@ func (e *Engine) Lead(ctx context.Context) error {
 // is empty. Whoever writes in the same one has the same name for it.
 func (e *Engine) Database() string { return e.database }
 
-// Superseded is closed when another process has taken over a store that is not Shared: this engine
-// then answers nothing more, and is to be closed.
+// Superseded is closed when another process has taken over a store that is not Shared, or put a Shared one in more
+// shares than this one knows of: this engine then answers nothing more, and is to be closed.
 func (e *Engine) Superseded() <-chan struct{} { return e.superseded }
 
 // quit ends all answers of this process, for good.
@@ -100,8 +100,10 @@ func (e *Engine) quit(why error) {
 	e.giveUp()
 	e.out.Store(true)
 	e.refuse(fmt.Errorf("%w: %w", ErrUnavailable, why))
-	if !e.shared {
+	if !e.shared || errors.Is(why, store.ErrShares) {
 		close(e.superseded)
+	}
+	if !e.shared {
 		return
 	}
 	e.confirm(time.Time{})
@@ -249,7 +251,7 @@ func (e *Engine) follow(ctx context.Context) error {
 			_ = st.Close() // it may be in the middle of something
 			st = nil
 		}
-		if errors.Is(err, store.ErrReplaced) {
+		if errors.Is(err, store.ErrReplaced) || errors.Is(err, store.ErrShares) {
 			return err
 		}
 		if failed = err != nil; !failed {

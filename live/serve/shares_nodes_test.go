@@ -364,10 +364,18 @@ func TestKeysOfNodes(t *testing.T) {
 	})
 }
 
-// A process that knows of fewer shares than there are ends.
+// A process that knows of fewer shares than there are ends, also one that knows of none and writes, or follows.
 func TestMoreShares(t *testing.T) {
 	address := pgtest.Database(t)
+	alone := []*Shares{sharesAt(t, address, "writer", 1), sharesAt(t, address, "follower", 1)}
 	a := sharesAt(t, address, "a", 2)
+	for _, s := range alone {
+		select {
+		case <-s.Superseded():
+		case <-time.After(30 * time.Second):
+			t.Fatal("one of one share is not told")
+		}
+	}
 	b := sharesAt(t, address, "b", 3)
 	select {
 	case <-a.Superseded():

@@ -51,7 +51,7 @@ func (e *Engine) run(ctx context.Context) {
 	for {
 		if e.store == nil {
 			err := e.follow(ctx)
-			if errors.Is(err, store.ErrReplaced) {
+			if errors.Is(err, store.ErrReplaced) || errors.Is(err, store.ErrShares) {
 				e.quit(err) // what is there now is somebody's to look at
 				return
 			}

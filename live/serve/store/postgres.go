@@ -267,7 +267,7 @@ func (s *postgres) make(ctx context.Context) error {
 				&id); err != nil {
 				return fmt.Errorf("%w: %w", ErrSchema, err)
 			}
-			if version >= marked && id == applicationID {
+			if id == applicationID && (version >= marked || s.is.of <= 1) {
 				if err := s.fits(ctx); err != nil {
 					return err
 				}
@@ -295,6 +295,11 @@ func (s *postgres) make(ctx context.Context) error {
 		}
 		if err := s.known.same(""); err != nil { // they were there
 			return err
+		}
+		if s.is.of <= 1 {
+			if err := s.alone(ctx); err != nil {
+				return err
+			}
 		}
 		if err := s.makeShare(ctx, there); err != nil {
 			return err
@@ -537,14 +542,18 @@ func (s *postgres) Look(ctx context.Context) (w Writer, err error) {
 	var losses int64
 	var secret []byte
 	var now string
+	var version int64
 	// One who has begun to send and stands still is not busy: the server waits for him.
 	err = s.reading.QueryRowContext(ctx, "SELECT w.term, l.losses, w.commits, l.address, a.pid IS NULL, "+
 		"coalesce(a.state = 'active' AND a.wait_event IS DISTINCT FROM 'ClientRead', false), "+
-		identity+", w.secret FROM writer w CROSS JOIN lease l LEFT JOIN pg_stat_activity a ON "+
+		identity+", w.secret, l.version FROM writer w CROSS JOIN lease l LEFT JOIN pg_stat_activity a ON "+
 		"a.pid = l.backend AND a.datid = "+here+" AND coalesce(a.backend_start = l.since, true)").Scan(&w.Term,
-		&losses, &w.Commits, &w.Address, &w.Gone, &w.Busy, &now, &secret)
+		&losses, &w.Commits, &w.Address, &w.Gone, &w.Busy, &now, &secret, &version)
 	if err == nil {
 		err = s.known.same(now)
+	}
+	if err == nil && version >= marked && s.is.of <= 1 {
+		err = fmt.Errorf("it was put in shares, and is open as 1: %w", ErrShares)
 	}
 	if err != nil {
 		return Writer{}, fmt.Errorf("store: %w", err)

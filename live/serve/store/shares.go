@@ -191,11 +191,27 @@ func (s *postgres) fits(ctx context.Context) error {
 	n := 1
 	var version int64
 	err := s.conn.QueryRow(ctx, "SELECT version FROM sotto.lease").Scan(&version)
-	if err == nil && version >= marked {
+	switch {
+	case err != nil:
+	case version >= marked:
 		err = s.conn.QueryRow(ctx, countShares).Scan(&n)
+	case s.is.of <= 1:
+		err = s.alone(ctx)
 	}
 	if err == nil && n > s.is.of {
-		err = fmt.Errorf("it is in %d shares, must be opened as %[1]d or more, and is as %d: %w", n, s.is.of, ErrSchema)
+		err = fmt.Errorf("it is in %d shares, must be opened as %[1]d or more, and is as %d: %w", n, s.is.of, ErrShares)
+	}
+	return err
+}
+
+// alone is nil if there is no share but the first, also where that knows of none: its schema was restored from
+// before the others were made.
+func (s *postgres) alone(ctx context.Context) error {
+	var more bool
+	err := s.conn.QueryRow(ctx, "SELECT to_regclass('sotto_1.lease') IS NOT NULL").Scan(&more)
+	if err == nil && more {
+		err = fmt.Errorf("it has a schema sotto_1, which is another share: it must be opened as all shares that there "+
+			"are, and is as 1: %w", ErrShares)
 	}
 	return err
 }

@@ -346,7 +346,20 @@ func TestSharesOfOneDatabase(t *testing.T) {
 	if err != nil || met.Shares != 2 || met.Places["shop"] != 1 {
 		t.Errorf("the office has %+v, %v", met, err)
 	}
+	// The office of before there were shares is not opened alone, and is known to be the office by all of them.
+	pgtest.Run(t, address, "DROP TABLE sotto.place, sotto.share, sotto.node", "UPDATE sotto.lease SET version = version - 1000",
+		"DROP FUNCTION sotto.of_shares CASCADE")
+	if _, err := postgresAt(t, address)(ctx); !errors.Is(err, ErrShares) || !strings.Contains(err.Error(), "sotto_1") {
+		t.Errorf("an office of before is opened without the other shares: %v", err)
+	}
+	met, err = sharesAt(t, address, 2)[0].(Office).Meet(ctx, "")
+	if err != nil || met.Shares != 2 || met.Places["shop"] != 1 {
+		t.Errorf("the office of before has %+v, %v", met, err)
+	}
 	pgtest.Run(t, address, "DROP SCHEMA sotto CASCADE")
+	if _, err := postgresAt(t, address)(ctx); !errors.Is(err, ErrShares) {
+		t.Errorf("a new office is made beside another share: %v", err)
+	}
 	stores, err := PostgresShares(address, 2)
 	if err != nil {
 		t.Fatal(err)

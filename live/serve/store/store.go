@@ -14,6 +14,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/sotto-dp/sotto/play"
@@ -24,6 +25,9 @@ var (
 	ErrFenced = errors.New("another process has taken the store over")
 	// ErrSchema is matched when the store was written by another version of the program.
 	ErrSchema = errors.New("the store is of another version")
+	// ErrShares is matched, and ErrSchema too, when a database has more shares than it was opened as, which does
+	// not pass.
+	ErrShares = fmt.Errorf("%w", ErrSchema)
 	// ErrReplaced is matched when the tables are not those that this process has had open: a dump was
 	// restored beneath it, or they were dropped.
 	ErrReplaced = errors.New("the store was replaced beneath this process, as pg_restore --clean does; " +
