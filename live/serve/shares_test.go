@@ -135,7 +135,7 @@ func TestReadingsOfOffice(t *testing.T) {
 			epoch: time.Now(), done: make(chan struct{}), asked: make(chan struct{}, 1), more: make(chan struct{}),
 			places: map[string]int{}, next: newReading(), held: make([]bool, 2), given: -1, wait: giveEvery,
 			office: func(context.Context) (store.Store, error) { return o, nil }}
-		ctx, end := context.WithTimeout(t.Context(), 5*meetEvery)
+		ctx, end := context.WithTimeout(t.Context(), 8*meetEvery)
 		go s.run(ctx, o)
 		if takes < meetEvery {
 			for ctx.Err() == nil {
