@@ -30,8 +30,9 @@ MOST = 1 << 62
 # - Vectors v in the unit ball, rewards r in [-1,1]: one reward moves Σ v·r by at most 2. If v changes too, it is
 #   the ball's diameter, 2 again.
 # - Σ vv' with Σ v·r beside it: |vv' - ww'|² + |rv - sw|² ≤ 2 - 2p² + 2 + 2p ≤ 9/2 with p = |v·w|.
-# - Σ zz' with z = (v, r), |z|² ≤ 2: |zz' - yy'|² ≤ |z|⁴ + |y|⁴ ≤ 8. A symmetric matrix has each entry twice off
-#   its diagonal, and the noise of an entry once: half of that counts.
+#   The noise of Σ vv' has deviation s on the diagonal and s/√2 off it, where each entry is there twice.
+# - Σ zz' with z = (v, r), |z|² ≤ 2: |zz' - yy'|² ≤ |z|⁴ + |y|⁴ ≤ 8. Its noise has deviation √2·s on the diagonal
+#   and s off it: half of that counts.
 SQUARES = {"laplace": Fraction(1), "gaussian": Fraction(1), "aggregated": Fraction(1), "vector-gaussian": Fraction(4),
     "vector-laplace": Fraction(4), "gram-gaussian": Fraction(9, 2), "gram-tree": Fraction(8)}
 FIELDS = {"laplace": ["scale"], "gaussian": ["sigma"], "vector-gaussian": ["sigma"], "vector-laplace": ["scale"],
@@ -50,12 +51,10 @@ def pairs(items):
     out = dict(items)
     need(len(out) == len(items), "an object has a field twice")
     return out
-def refuse(text):
-    raise Wrong("%s is no number" % text)
 def parse(text):
     """JSON, with every number that is no integer as the fraction that a double has."""
     try:
-        return json.loads(text.decode(), object_pairs_hook=pairs, parse_constant=refuse, parse_float=double)
+        return json.loads(text.decode(), object_pairs_hook=pairs, parse_constant=double, parse_float=double)
     except (ValueError, RecursionError, OverflowError) as e:
         raise Wrong("it is no JSON: %s" % e)
 
@@ -93,46 +92,40 @@ def lines_of(data):
         tip = hashlib.sha256(line).hexdigest()
         object = parse(line)
         need(type(object) is dict, "line %d is no object" % n)
-        object.pop("after", None)
         now = datetime.datetime.strptime(get(object, "at", str, "line %d" % n), "%Y-%m-%dT%H:%M:%S.%fZ")
-        del object["at"]
         need(latest is None or now > latest - TICK, "the time of line %d is before that of a line above" % n)
         latest = max(now, latest or now)
-        out.append(object)
+        out.append({k: x for k, x in object.items() if k not in ("after", "at")})
     return out, tip
 
 class Transcript:
     """What follows from a transcript alone."""
     def __init__(self, data):
         lines, self.tip = lines_of(data)
-        self.lines = len(lines)
-        head = lines[0]
+        self.lines, head = len(lines), lines[0]
         need("live" in head, "it is not the transcript of a live experiment")
         exactly(head, ["live", "program", "declaration", "budget", "coins"], "line 1")
         need(head["live"] == 1 and type(head["live"]) is int, "line 1: its version is not 1")
         self.program, self.coins = head["program"], head["coins"]
         self.declared(head)
-        self.releases, self.notes = [], []
         self.heads = [0] * max(1, len(self.arms))
         self.ahead = [0] * len(self.heads)
         self.off, self.open, self.first = set(), set(), {}
-        self.running, self.ended, self.rested = {}, False, False
+        self.releases, self.running, self.asked, self.ended, self.rested = [], {}, {}, False, False
         for self.at, line in enumerate(lines[1:], 2):
             try:
                 self.line(line)
             except Wrong as e:
                 raise Wrong("line %d: %s" % (self.at, e))
-        for arm, start, end in self.notes:
-            rows = {(r["arm"], tuple(r["decisions"])) for r in self.releases}
-            need((self.arms[arm], (start, end)) in rows, "a session was held, and its sum is in no release")
+        need(not self.asked, "a session was held, and its sum is in no release")
     def declared(self, head):
-        d = get(head, "declaration", dict, "line 1")
-        what = "the declaration"
+        d, what = get(head, "declaration", dict, "line 1"), "the declaration"
         self.name = get(d, "name", str, what)
         contextual, self.kind = get(d, "contextual", dict, what, {}), "arms"
         rules = get(contextual, "rules", list, what, [])
         if contextual:
-            self.kind = {None: "contexts", "joint": "joint-contexts"}[contextual.get("protect")]
+            self.kind = {None: "contexts", "reward": "contexts", "joint": "joint-contexts"}[contextual.get("protect")]
+        need(not rules or self.kind == "contexts", "rules would tell of protected contexts without noise")
         self.arms = [get(a, "name", str, "an arm") for a in get(d, "arms", list, what, [])]
         need(len(set(self.arms)) == len(self.arms), "two arms have one name")
         need((len(self.arms) >= 2) == (self.kind == "arms"), "it has %d arms" % len(self.arms))
@@ -161,16 +154,17 @@ class Transcript:
             self.sums.append((name, lo, hi))
             self.caps.append(x / times)
             self.total += x
+        lo, hi = map(float, self.sums[0][1:])
+        default = float(get(d.get("reward", {}), "default", Fraction, "the reward", 0))
+        self.default = min(max((default - lo) * (1 / (hi - lo)), 0), 1)  # of the range, rounded as the program does
         need(len({s[0] for s in self.sums[1:]}) == len(self.sums) - 1, "two sums have one name")
         self.cap = self.total / times
         said = get(get(head, "budget", dict, "line 1"), self.currency, Fraction, "the budget of line 1")
         need(len(head["budget"]) == 1 and abs(said - self.caps[0]) <= said * SLACK, "line 1: its budget is not that of its declaration")
-        self.believed = {"assignments", "clipping", "closing", "complete", "disjoint", "noise"}
-        for name, yes in (("exposure", d.get("exposure", "decide") != "decide"), ("norms", self.kind != "arms"),
-                          ("reports", d.get("missing", "default") == "drop"), ("trust", self.trust != "central"),
-                          ("own-action", self.kind == "joint-contexts")):
-            if yes:
-                self.believed.add(name)
+        self.believed = {"assignments", "clipping", "closing", "complete", "disjoint", "noise"} | {k for k, yes in (
+            ("exposure", d.get("exposure", "decide") != "decide"), ("reports", d.get("missing", "default") == "drop"),
+            ("norms", self.kind != "arms"), ("own-action", self.kind == "joint-contexts"),
+            ("trust", self.trust != "central")) if yes}
     def line(self, line):
         need(not self.ended, "it follows the end")
         if "end" in line:
@@ -178,16 +172,21 @@ class Transcript:
             seed = get(line, "coins", str, "the end")
             need(re.fullmatch("[0-9a-f]{32}", seed) and hashlib.sha256(bytes.fromhex(seed)).hexdigest() == self.coins,
                  "its coins are not those of line 1")
+            need(line["end"] in ("answer", "policy", "date", "operator") and all(
+                type(line.get(k, False)) is bool for k in ("leader", "policy")) and all(
+                type(x) is int for x in [line["keep"], line.get("gone", 0), *get(line, "without", list, "the end", [])]),
+                 "the end says more than why, and what is kept")
             self.ended = True
         elif "cohort" in line:
             note = get(line, "cohort", dict, "it")
             need(self.trust == "secagg" and len(line) == 1, "it tells of a cohort")
-            arm, start, end = (get(note, k, int, "cohort") for k in ("arm", "start", "end"))
-            need(arm < len(self.arms) and start < end, "there is no such cohort")
-            if get(note, "asked", int, "cohort", 0) > 0:
-                need(all(n[0] != arm or n[2] <= start or end <= n[1] for n in self.notes),
+            exactly(note, ["arm", "start", "end"], "a cohort", ["asked", "missing"])
+            arm, start, end, asked = (get(note, k, int, "cohort", 0) for k in ("arm", "start", "end", "asked"))
+            need(arm < len(self.arms) and self.heads[arm] <= start < end, "there is no such cohort")
+            if asked > 0:
+                need(all(a != arm or e <= start or end <= b for a, b, e in self.asked),
                      "decisions were asked for in two sessions")
-                self.notes.append((arm, start, end))
+                self.asked[arm, start, end] = asked
         else:
             self.played(line)
     def played(self, line):
@@ -199,11 +198,7 @@ class Transcript:
         need(not self.rested or set(line) == {"change"}, "it follows the rest")
         if self.kind != "arms":
             need(not set(line) & {"plays", "ahead", "rest", "add", "off", "metrics"}, "it has arms")
-            if "n" in line:
-                self.segment(line)
-            else:
-                need(set(line) == {"change"}, "it is of no known kind")
-            return
+            return self.segment(line) if "n" in line else need(set(line) == {"change"}, "it is of no known kind")
         need(not set(line) & {"n", "gram", "rules"}, "it has contexts, and the declaration has none")
         self.rested = "rest" in line
         rows = []
@@ -284,8 +279,8 @@ class Transcript:
         """The releases of a line: of the reward, and beside it of each metric."""
         further = get(line, "metrics", list, "it", [])
         need(len(further) == len(self.sums) - 1, "it does not release the metrics that are declared")
-        all_slots, counts = None, None
-        for i, release in enumerate([get(line, "release", dict, "it")] + further):
+        first = get(line, "release", dict, "it")
+        for i, release in enumerate([first] + further):
             exactly(release, ["slots", "mechanism", "n", "sum", "tail"], "a release")
             slots, ns, sums = release["slots"], release["n"], release["sum"]
             need(all(type(x) is list and len(x) == len(places) for x in (slots, ns, sums)),
@@ -294,26 +289,32 @@ class Transcript:
                 number(x, "a sum")
                 need(type(s) is int and type(n) is int and 0 <= s < MOST and 0 < n < MOST, "a release is of nothing")
             if i == 0:
-                all_slots, counts = slots, ns
                 need(not set(slots) & set(self.first), "a slot is released again")
                 self.label(places, slots)
                 spans, at = [], 0
                 for _, cells, take in rows:
                     spans += [take(sum(ns[at:at + len(cells)]))] * len(cells)
                     at += len(cells)
-            need(slots == all_slots and ns == counts, "a metric is of other decisions than the reward")
+            need(slots == first["slots"] and ns == first["n"], "a metric is of other decisions than the reward")
             for j, (arm, cell) in enumerate(places):
                 self.release(i, self.arms[arm], "" if cell is None else self.cells[cell], spans[j], ns[j],
                              slots[j], release)
+                if self.trust == "secagg":
+                    self.session(arm, spans[j], ns[j], Fraction(sums[j]), release["mechanism"])
+    def session(self, arm, span, n, total, m):
+        """The noise of a sum is of the clients who were asked for it; if none were, it is of the default alone."""
+        asked, each = self.asked.pop((arm, *span), None), Fraction(int(self.default * m["g"] + 0.5), m["g"])
+        need(total == n * each if asked is None else m["users"] <= asked <= min(m["invited"], n),
+             "the noise of arm %d is not of enough clients" % arm)
     def segment(self, line):
         """The release of a segment of decisions with contexts."""
         exactly(line, ["n", "release"], "it", ["gram", "rules"])
         n, release = get(line, "n", int, "it"), get(line, "release", dict, "it")
         exactly(release, ["slot", "mechanism", "n", "vector"], "a release")
-        slot = get(release, "slot", int, "a release")
-        span = [self.heads[0], self.heads[0] + n]
+        slot, span = get(release, "slot", int, "a release"), [self.heads[0], self.heads[0] + n]
         need(n > 0, "a release is of nothing")
         self.heads[0] += n
+        need(self.kind == "contexts" or "gram" not in line, "it tells of protected contexts without noise")
         need([number(x, "a vector") for x in get(release, "vector", list, "a release")], "there is no vector")
         rules = get(line, "rules", list, "it", [])
         need(len(rules) == len(self.sums) - 1, "it does not release the rules that are declared")
@@ -363,14 +364,13 @@ class Transcript:
         square, rules = SQUARES[kind], [kind]
         need(get(m, "sigma" if "sigma" in m else "scale", Fraction, kind, 1) > 0, "the mechanism has no noise")
         if kind == "aggregated":
-            g, users, invited, num, den = (get(m, k, int, "the mechanism")
-                                           for k in ("g", "users", "invited", "num", "den"))
-            get(m, "modulus", int, "the mechanism"), get(m, "tau", int, "the mechanism")
+            g, users, invited, num, den, modulus, tau = (get(m, k, int, "the mechanism") for k in (
+                "g", "users", "invited", "num", "den", "modulus", "tau"))
             need(m["trust"] == self.trust, "its trust is not the declared one")
             need((m["noise"], m["trust"]) in (("laplace", "local"), ("laplace", "two-server"), ("polya", "secagg")),
                  "noise %s under trust %s is not checked here" % (m["noise"], m["trust"]))
             need(min(g, num, den) >= 1 and 1 <= users <= invited, "the mechanism has no noise")
-            need(m["modulus"] >= invited * g + 2 * m["tau"] + 1, "sums would be misread")
+            need(modulus >= invited * g + 2 * tau + 1, "sums would be misread")
             pure, rules = Fraction(g * den, num), ["%s-%s" % (m["noise"], m["trust"])]
         elif "scale" in m:
             scale = get(m, "scale", Fraction, "the mechanism")

@@ -250,6 +250,30 @@ func (in *line) rows(celled bool) (out []certifiedRow) {
 	return out
 }
 
+// spans are the rows of decisions that a line's sums are of, each with its first and that after its last. heads are
+// by arm the decisions that lines above have taken, and become those with this line.
+func (b *board) spans(in *line, amounts []amount, heads []int) ([][2]int, error) {
+	rows, of := in.rows(b.cells != nil), len(amounts)/(1+len(b.names)) // of each sum
+	at, spans := 0, make([][2]int, of)
+	for _, row := range rows {
+		if row.arm < 0 || row.arm >= len(heads) {
+			return nil, errReleases
+		}
+		start, n := heads[row.arm], row.gone
+		for i := range row.sums {
+			n += amounts[at+i].N
+		}
+		for range row.sums {
+			spans[at], at = [2]int{start, start + n}, at+1
+		}
+		heads[row.arm] += n
+	}
+	if in.Off != nil && in.Gone > 0 && *in.Off >= 0 && *in.Off < len(heads) {
+		heads[*in.Off] += in.Gone
+	}
+	return slices.Repeat(spans, 1+len(b.names)), nil
+}
+
 func (p *prover) add(e *entry) error {
 	in := &e.line
 	if e.cohort != nil && e.cohort.Asked > 0 {
@@ -259,31 +283,14 @@ func (p *prover) add(e *entry) error {
 	if err != nil {
 		return err
 	}
-	rows := in.rows(p.board.cells != nil)
-	for _, row := range rows {
-		if row.arm < 0 || row.arm >= len(p.heads) {
-			return errReleases
-		}
-	}
-	of := len(amounts) / max(1, 1+len(p.board.names)) // of each sum
-	at, spans := 0, make([][2]int, of)
-	for _, row := range rows {
-		start, n := p.heads[row.arm], row.gone
-		for i := range row.sums {
-			n += amounts[at+i].N
-		}
-		for range row.sums {
-			spans[at], at = [2]int{start, start + n}, at+1
-		}
-		p.heads[row.arm] += n
+	spans, err := p.board.spans(in, amounts, p.heads)
+	if err != nil {
+		return err
 	}
 	for i, a := range amounts {
-		if err := p.release(a, spans[i%of]); err != nil {
+		if err := p.release(a, spans[i]); err != nil {
 			return err
 		}
-	}
-	if in.Off != nil && in.Gone > 0 && *in.Off >= 0 && *in.Off < len(p.heads) {
-		p.heads[*in.Off] += in.Gone
 	}
 	before := len(p.board.queues)
 	if err := p.board.grows(in); err != nil {

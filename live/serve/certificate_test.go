@@ -334,6 +334,18 @@ func (f *forgery) lower(by float64) {
 
 func anyLine(map[string]any) bool { return true }
 
+// asked is a line about a session in which clients were asked for noise.
+func (f *forgery) asked() (map[string]any, bool) {
+	return pick(f.r, f.lines, func(l map[string]any) bool { return at(l, "cohort", "asked") != nil })
+}
+
+// protected is a line with a release of contexts that are protected.
+func (f *forgery) protected() (map[string]any, bool) {
+	return f.released(func(l map[string]any) bool {
+		return l["n"] != nil && at(f.lines[0], "declaration", "contextual", "protect") == "joint"
+	})
+}
+
 // mutants are changes after which the certificate does not follow from the transcript. Each says whether it could be
 // made. The first are of the certificate alone, the others of the transcript, whose chain is made anew.
 var mutants = []struct {
@@ -666,6 +678,90 @@ var mutants = []struct {
 		if ok {
 			i := slices.IndexFunc(f.lines, func(l map[string]any) bool { return fmt.Sprint(l) == fmt.Sprint(line) })
 			f.lines = slices.Insert(f.lines, i, map[string]any{"at": line["at"], "off": at(line, "plays", 0, "arm")})
+		}
+		return ok
+	}},
+	{"transcript: too few asked for noise", true, func(f *forgery) bool {
+		line, ok := f.asked()
+		if note := object(line, "cohort"); ok { // one of ten, or of three, would be enough
+			note["asked"] = json.Number(fmt.Sprint(1 + f.r.IntN(2)))
+		}
+		return ok
+	}},
+	{"transcript: noise of more than were asked", true, func(f *forgery) bool {
+		_, ok := f.asked()
+		for _, line := range f.lines {
+			if m := object(line, "release", "mechanism"); m["users"] != nil && ok {
+				more := json.Number(fmt.Sprint(int(float(m["invited"])) + f.r.IntN(1e6)))
+				m["users"], m["invited"], m["modulus"] = more, more, json.Number("4611686018427387")
+			}
+		}
+		return ok
+	}},
+	{"transcript: more asked than there are", true, func(f *forgery) bool {
+		line, ok := f.asked()
+		if note := object(line, "cohort"); ok {
+			note["asked"] = whole(note["end"], 1+f.r.IntN(3))
+		}
+		return ok
+	}},
+	{"transcript: no session for the noise", true, func(f *forgery) bool {
+		_, ok := f.asked()
+		f.lines = slices.DeleteFunc(f.lines, func(l map[string]any) bool { return l["cohort"] != nil })
+		return ok
+	}},
+	{"transcript: a sum for which nobody was asked", true, func(f *forgery) bool {
+		line, ok := f.released(func(l map[string]any) bool { return at(l, "release", "mechanism", "trust") == "secagg" })
+		if _, asked := f.asked(); !ok || !asked {
+			return false
+		}
+		sums := list(line, "release", "sum")
+		i := f.r.IntN(len(sums))
+		sums[i] = times(sums[i], 1+float64(1+f.r.IntN(9))/(1<<20))
+		f.lines = slices.DeleteFunc(f.lines, func(l map[string]any) bool {
+			return l["cohort"] != nil && int(float(at(l, "cohort", "arm"))) == i
+		})
+		return true
+	}},
+	{"transcript: exact products of protected contexts", true, func(f *forgery) bool {
+		line, ok := f.protected()
+		if ok {
+			line["gram"] = []any{json.Number("4"), json.Number("3"), json.Number("2")}
+		}
+		return ok
+	}},
+	{"transcript: rules about protected contexts", true, func(f *forgery) bool {
+		_, ok := f.protected()
+		if !ok {
+			return false
+		}
+		c := object(f.lines[0], "declaration", "contextual")
+		c["rules"] = []any{map[string]any{"name": "all", "clip": json.Number("10"), "give": "random",
+			"budget": map[string]any{"rho": json.Number("1")}}}
+		for _, l := range f.lines {
+			if l["n"] == nil {
+				continue
+			}
+			l["rules"] = []any{map[string]any{"weights": json.Number("3"), "squares": json.Number("9"),
+				"release": map[string]any{"slots": []any{at(l, "release", "slot")}, "n": []any{l["n"]},
+					"mechanism": map[string]any{"mechanism": "gaussian", "sigma": json.Number("1")},
+					"sum":       []any{json.Number("3.25")},
+					"tail":      map[string]any{"sigma": json.Number("1.00001"), "h": json.Number("0"), "log": json.Number("0")}}}}
+		}
+		return true
+	}},
+	{"transcript: an end that says more", true, func(f *forgery) bool {
+		end := f.lines[len(f.lines)-1]
+		if end["end"] == nil {
+			return false
+		}
+		end[[]string{"end", "leader", "policy", "keep"}[f.r.IntN(4)]] = "red: 17 of 17 clicked"
+		return true
+	}},
+	{"transcript: a session that says more", true, func(f *forgery) bool {
+		line, ok := f.asked()
+		if ok {
+			object(line, "cohort")["sum"] = json.Number("17")
 		}
 		return ok
 	}},

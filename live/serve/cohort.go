@@ -235,6 +235,72 @@ func chargeCohorts(to *privacy.Ledger, decl *Experiment, notes []CohortNote, fro
 	return nil
 }
 
+// cohortNoise holds a sum of gathered rewards, of these decisions of an arm, against the notes before it: in the
+// session for them enough were asked for shares of its noise; or none was held, and all of them have the default.
+// Fewer shares are less noise than the mechanism says, and cost more than it does.
+func cohortNoise(of *Experiment, notes []CohortNote, sum amount, decisions [2]int) error {
+	m, ok := sum.Mechanism.(privacy.Aggregated)
+	if !ok || m.Trust != privacy.TrustSecAgg {
+		return nil
+	}
+	terms, err := of.Sessions()
+	if err != nil {
+		return err
+	}
+	lo, hi := of.Range()
+	clip, err := release.NewClip(lo, hi)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(notes, func(n CohortNote) bool {
+		return n.Arm == sum.Arm && [2]int{n.Start, n.End} == decisions
+	})
+	switch {
+	case i < 0 && sum.value != float64(int64(sum.N)*clip.Steps(of.Default))*release.ExactStep:
+		return fmt.Errorf("a sum of decisions %d to %d of arm %d is told without a session for its noise",
+			decisions[0], decisions[1]-1, sum.Arm)
+	case i >= 0 && (notes[i].Asked < max(m.Users, terms.Least(notes[i].Asked)) || notes[i].Asked > min(m.Invited, sum.N)):
+		return fmt.Errorf("%d were asked for the noise of decisions %d to %d of arm %d, must be from %d to %d", notes[i].Asked,
+			decisions[0], decisions[1]-1, sum.Arm, max(m.Users, terms.Least(notes[i].Asked)), min(m.Invited, sum.N))
+	}
+	return nil
+}
+
+// gatheredAs has cohortNoise look at all sums of a transcript, of which it says the line that is wrong.
+func gatheredAs(x *Experiment, all []entry) (line int, err error) {
+	if x.TrustModel() != privacy.TrustSecAgg {
+		return 0, nil
+	}
+	b, err := newBoard(x)
+	if err != nil {
+		return 1, err
+	}
+	var notes []CohortNote
+	heads := make([]int, len(b.queues))
+	for i, e := range all {
+		if e.cohort != nil && e.cohort.Asked > 0 {
+			notes = append(notes, *e.cohort)
+		}
+		if !e.plays() {
+			continue
+		}
+		var sums []amount
+		var spans [][2]int
+		if e.line, err = readLine(e.text); err == nil {
+			if sums, err = b.released(&e.line); err == nil {
+				spans, err = b.spans(&e.line, sums, heads)
+			}
+		}
+		for k := 0; k < len(spans) && err == nil; k++ {
+			err = cohortNoise(x, notes, sums[k], spans[k])
+		}
+		if err != nil {
+			return i + 1, err
+		}
+	}
+	return 0, nil
+}
+
 // noCoins is for a policy that is asked for its mechanism alone.
 type noCoins struct{}
 

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/catalog"
+	"github.com/sotto-dp/sotto/internal/chain"
 	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/live/serve/store"
 	"github.com/sotto-dp/sotto/privacy"
@@ -400,7 +403,8 @@ func TestCohortTooFew(t *testing.T) {
 // Too few who have registered are not waited for; by the other rule the experiment ends.
 func TestCohortNobodyRegisters(t *testing.T) {
 	for rule, want := range map[string]string{"": "", ", otherwise: stop": "0 registered, of 8 decisions"} {
-		m := newMeeting(t, strings.Replace(smallShop, ", tries: 2", rule, 1))
+		m := newMeeting(t, strings.NewReplacer(", tries: 2", rule, "range: [0, 1], default: 0.25",
+			"range: [-1, 3], default: 0").Replace(smallShop))
 		m.invite(16, func(i int) bool { return false })
 		for {
 			info, err := m.e.Get(t.Context(), "shop")
@@ -418,6 +422,7 @@ func TestCohortNobodyRegisters(t *testing.T) {
 					strings.Count(m.notes(), `"missing":"0 registered`) != 2 {
 					t.Errorf("%q: %v, %s", rule, info.Arms[0], m.notes())
 				}
+				m.checked()
 				break
 			}
 			settle(t, m.e, m.c, time.Second, 1)
@@ -492,6 +497,45 @@ func TestCohortIsChargedWhenAsked(t *testing.T) {
 	}
 	if info := m.checked(); info.Arms[0].Releases > 0 || info.Spent.In(privacy.Pure{}) == (privacy.Pure{}) {
 		t.Errorf("%v is spent, with %d releases", info.Spent, info.Arms[0].Releases)
+	}
+}
+
+// A transcript that itself says that too few were asked for noise, or nobody, does not hold.
+func TestCohortNoiseWasAskedFor(t *testing.T) {
+	const asked = `{"arm":0,"start":0,"end":26,"asked":24}`
+	for file, changes := range map[string]map[string]string{
+		"cohort": {
+			asked:                                 asked,
+			strings.Replace(asked, "24", "9", 1):  "9 were asked for the noise of decisions 0 to 25 of arm 0, must be from 10 to 26",
+			strings.Replace(asked, "24", "27", 1): "27 were asked for the noise",
+			"":                                    "decisions 0 to 25 of arm 0 is told without a session",
+		},
+		"stopped": {"": "decisions 0 to 3 of arm 0 is told without a session"},
+	} {
+		text, err := os.ReadFile("testdata/certificates/" + file + ".jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for to, want := range changes {
+			var out []byte
+			tip := ""
+			for line := range bytes.Lines(text) {
+				object := chain.Object(line)
+				if bytes.Contains(object, []byte(`"cohort":{"arm":0`)) {
+					if to == "" {
+						continue
+					}
+					object = bytes.Replace(object, []byte(asked), []byte(to), 1)
+				}
+				var linked []byte
+				linked, tip = chain.Link(tip, object)
+				out = append(out, linked...)
+			}
+			_, err := Replay(bytes.NewReader(out), catalog.Catalog{})
+			if to == asked && err != nil || to != asked && (!errors.Is(err, ErrTranscript) || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s with %q: %v, must be %q", file, to, err, want)
+			}
+		}
 	}
 }
 
