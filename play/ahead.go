@@ -40,7 +40,8 @@ import (
 // Close.
 //
 // Nothing is ahead where rewards that do not come are dropped, since when a row has enough depends on
-// reports then, and where sums are gathered.
+// reports then. Nor where sums are gathered: a gatherer asks for the sum of a row that a batch would take,
+// and might then ask for some of its decisions again, in another row with another noise: two releases.
 
 // A Foretold policy is a Flexible one, without a schedule, that says beforehand what it will ask for.
 type Foretold interface {

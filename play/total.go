@@ -234,7 +234,8 @@ func checkRatios(ratios []Ratio, sums int) error {
 
 // Seal destroys what is kept of one decision of which several reports can count, if it is in a queue. What it
 // was worth stays in the sum of its segment, where it cannot be told from others; what comes later counts
-// nowhere, and is answered the same.
+// nowhere, and is answered the same. It is sealed and not removed: if a new total could begin, the unit would
+// count twice.
 func (l *Live) Seal(arm, number int) {
 	if arm < 0 || arm >= len(l.s.Arms) || !l.adds {
 		return

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -225,11 +226,41 @@ func (x certified) forge(t *testing.T, r *rand.Rand) *forgery {
 	return f
 }
 
+// inOrder writes an object as transcripts do: its time first, and the fields in their order where readers go by it.
+func inOrder(line map[string]any) ([]byte, error) {
+	rest := maps.Clone(line)
+	delete(rest, "at")
+	if c := rest["change"]; c != nil {
+		rest["change"] = fieldsOf(c, &Change{})
+	}
+	whole := any(rest)
+	for field, of := range map[string]any{"live": &header{}, "end": &ending{}, "cohort": &cohortLine{}} {
+		if rest[field] != nil {
+			whole = fieldsOf(rest, of)
+		}
+	}
+	object, err := json.Marshal(whole)
+	return fmt.Appendf(nil, `{"at":%q,%s`, line["at"], object[1:]), err
+}
+
+// fieldsOf writes x in the order of a type's fields, if it has no others.
+func fieldsOf(x, of any) any {
+	object, err := json.Marshal(x)
+	if err != nil || json.Unmarshal(object, of) != nil {
+		return x
+	}
+	again, err := json.Marshal(of)
+	if err != nil || len(again) != len(object) {
+		return x
+	}
+	return json.RawMessage(again)
+}
+
 // written is the transcript with its chain made anew.
 func (f *forgery) written(t *testing.T) (text []byte, tip string) {
 	t.Helper()
 	for _, line := range f.lines {
-		object, err := json.Marshal(line)
+		object, err := inOrder(line)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -736,7 +767,7 @@ var mutants = []struct {
 			return false
 		}
 		c := object(f.lines[0], "declaration", "contextual")
-		c["rules"] = []any{map[string]any{"name": "all", "clip": json.Number("10"), "give": "random",
+		c["rules"] = []any{map[string]any{"name": "all", "clip": json.Number("10"), "play": "uniform",
 			"budget": map[string]any{"rho": json.Number("1")}}}
 		for _, l := range f.lines {
 			if l["n"] == nil {

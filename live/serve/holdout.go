@@ -7,7 +7,8 @@ package serve
 // To whoever has not the key, the hash is a coin for each unit that is tossed once; so a unit is assigned once at most,
 // or its decisions would share a toss and the test's intervals would not hold. Given the hashes, the holdout and the
 // experiments are mechanisms on the rewards of their own decisions, and a later audience is a function of releases: prices
-// add as for any two experiments. A holdout that is a draft holds too, so that no unit is in an experiment first and held
+// add as for any two experiments. A unit that is held pays the holdout alone; the account does not know of it, and charges
+// it for both. A holdout that is a draft holds too, so that no unit is in an experiment first and held
 // then.
 
 // A hold is what an experiment's holdout says of a unit.

@@ -37,6 +37,10 @@ import (
 // A client that lies may name any of three hashes and any epoch whose exposures still count, and so choose among the arms
 // that these give the unit. Recorded propensities are those of an honest client; privacy does not rest on it.
 //
+// The first exposure of a unit counts, so it is in one slot however often it is sent. One that comes after a public tick
+// whose sweep is late is taken before what the sweep closes, as a decision by request is. An epoch that was made up has
+// no plan, and an arm that its plan does not give is no decision.
+//
 // There is no count of exposures that come with their events, and no refusal of them: either would follow from when
 // events arrive, without noise.
 

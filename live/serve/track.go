@@ -16,7 +16,8 @@ import (
 // What is told of one is when a commit was durable that would hold whatever it did: who has no
 // decision, an open one, one that was rewarded before or one that is late waits for the same and is answered the
 // same. The time that decides is that of arrival. A time that an event says of itself can do one
-// thing: have it not count for a decision that was made after it.
+// thing: have it not count for a decision that was made after it. Were it to decide, a client's clock could move an
+// event to the side of a deadline that its outcome asks for.
 
 // The newest open decision is meant, whatever it has: were it the newest without a reward, a second decision of a unit
 // would get its reward if the first had one, and one person's outcome would be in two decisions' sums. So two streams of

@@ -15,6 +15,10 @@ import (
 // /track?client_key=KEY. A plan is an experiment there whose variations have keys of arm and epoch, so
 // that an exposure says by which plan it was made, also where a sticky bucket has kept it. Ranges say
 // exactly which buckets an arm has, where sums of weights would be off by rounding.
+//
+// The plugin sends exposures in one body with events. Of it exposures alone are read, since an event must neither count
+// there nor move them. When the plugin's batch leaves is not ours to keep, and may follow from an event, so strict
+// experiments refuse it.
 const (
 	GrowthBookFeatures = "/api/features/"
 	GrowthBookTrack    = "/track"
