@@ -508,7 +508,7 @@ var mutants = []struct {
 	{"certificate: another rule", false, func(f *forgery) bool {
 		r, ok := pick(f.r, list(f.cert, "releases"), func(r any) bool { return true })
 		if ok {
-			object(r)["rules"] = []any{[]string{"prefix", "parallel", "laplace-local", "exact"}[f.r.IntN(4)]}
+			object(r)["rules"] = []any{[]string{"prefix", "parallel", "laplace-remote", "exact"}[f.r.IntN(4)]}
 		}
 		return ok
 	}},
