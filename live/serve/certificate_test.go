@@ -692,7 +692,9 @@ var mutants = []struct {
 		}
 		k := f.r.IntN(len(of) - 1)
 		a, b := f.lines[of[k]], f.lines[of[k+1]]
-		if list(a, "release", "slots")[0] == list(b, "release", "slots")[0] {
+		// of one arm, since two of others may come in either order: a restart explains which numbers they have
+		if list(a, "release", "slots")[0] == list(b, "release", "slots")[0] || at(a, "plays", 0, "arm") == nil ||
+			at(a, "plays", 0, "arm") != at(b, "plays", 0, "arm") {
 			return false
 		}
 		a["at"], b["at"] = b["at"], a["at"]

@@ -210,8 +210,7 @@ func (s *postgres) alone(ctx context.Context) error {
 	var more bool
 	err := s.conn.QueryRow(ctx, "SELECT to_regclass('sotto_1.lease') IS NOT NULL").Scan(&more)
 	if err == nil && more {
-		err = fmt.Errorf("it has a schema sotto_1, which is another share: it must be opened as all shares that there "+
-			"are, and is as 1: %w", ErrShares)
+		err = fmt.Errorf("shares is 1, must be all that there are, of which one has the schema sotto_1: %w", ErrShares)
 	}
 	return err
 }
