@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve"
 )
@@ -312,15 +313,21 @@ func TestNewLosesNothing(t *testing.T) {
 // A forecast says when there is a leader, when the page is conclusive, and what that costs; it follows from the form
 // alone, so it is the same whatever people reported.
 func TestNewForecast(t *testing.T) {
+	testkit.RacedBefore(t)
 	w := newWorld(t)
 	b := w.login(w.key)
 	ask := func(more ...string) string {
 		t.Helper()
 		var got struct{ HTML string }
-		body := b.want(200, "POST", "/new/forecast", shopForm(append([]string{"name", "other", "policy", "", "traffic", "2000",
-			"window", "1h"}, more...)...))
-		if err := json.Unmarshal([]byte(body), &got); err != nil {
-			t.Fatal(err)
+		for range 5 { // it has six seconds, which a busy machine may not give it
+			body := b.want(200, "POST", "/new/forecast", shopForm(append([]string{"name", "other", "policy", "", "traffic", "2000",
+				"window", "1h"}, more...)...))
+			if err := json.Unmarshal([]byte(body), &got); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(got.HTML, "too long to forecast") {
+				break
+			}
 		}
 		return got.HTML
 	}
