@@ -224,7 +224,9 @@ func (e *Engine) follow(ctx context.Context) error {
 			}
 			mine := e.term > 0 && w.Term == e.term
 			if mine { // nobody has begun since, so that the last plan is still the last
-				e.confirm(from)
+				if e.cfg.shares == nil || !w.Gone { // else somebody may begin at any moment
+					e.confirm(from)
+				}
 			} else {
 				e.confirm(time.Time{})
 				e.cfg.shares.has(e.cfg.share, false)
@@ -340,6 +342,9 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 
 // lost ends the writing of this process, after an error.
 func (e *Engine) lost(why error) {
+	if e.cfg.shares != nil { // who has less begins as soon as the connection has ended
+		e.confirm(time.Time{})
+	}
 	e.giveUp()
 	_ = e.store.Close() // it has failed already
 	e.store = nil

@@ -320,8 +320,6 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{}), rekeyed: make(chan struct{})}
 	e.superseded = make(chan struct{})
-	e.cookies = make([]byte, 32) // until the store's is known, one by which nothing was signed
-	_, _ = rand.Read(e.cookies)  // never fails
 	e.debts.of, e.debts.due = map[*served]struct{}{}, time.NewTimer(markEvery)
 	e.clock.own, e.clock.from = own, cfg.Clock()
 	e.clock.base.Store(e.clock.from.UnixMilli())

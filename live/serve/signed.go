@@ -2,6 +2,7 @@ package serve
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -105,5 +106,8 @@ func nameOf(cookie []byte) string {
 func (e *Engine) cookieKey() []byte {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
+	if e.cookies == nil { // until the store's is known, one by which nothing was signed, nor will be
+		return []byte(rand.Text())
+	}
 	return e.cookies
 }

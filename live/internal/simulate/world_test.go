@@ -450,6 +450,7 @@ func (w *world) served() {
 		if b.over || w.wentBack {
 			continue
 		}
+		w.heir()
 		if err := w.p.e.Sync(w.t.Context()); err != nil {
 			w.fail(broken(goesOn, "nothing can be written: %v", err))
 		}
@@ -585,6 +586,16 @@ func (w *world) lead() {
 	w.fail(broken(goesOn, "after 20 s without a fault nobody answers: %v", w.p.e.Ready()))
 }
 
+// heir goes on with whoever has been given the share meanwhile.
+func (w *world) heir() {
+	for _, p := range w.peers {
+		if here, _, _ := w.where(p); w.parted && here && p.e.Ready() == nil {
+			w.p = p
+			return
+		}
+	}
+}
+
 func (w *world) where(p *process) (here bool, address string, until context.Context) {
 	if p.dead.Load() || p.e == nil {
 		return false, "", nil
@@ -593,6 +604,7 @@ func (w *world) where(p *process) (here bool, address string, until context.Cont
 }
 
 func (w *world) sync() {
+	w.heir()
 	w.syncing = true
 	defer func() { w.syncing = false }()
 	if err := w.p.e.Sync(w.t.Context()); err != nil {
