@@ -307,7 +307,7 @@ func TestEquivalenceTheorem(t *testing.T) {
 		}
 		// The gap of the dual: no distribution has a log det above by more than r·log(G/r).
 		_, _, logDet := reference(actions, d.Weights)
-		// Any design bounds the best from below: one case in a few thousand takes more steps than there are.
+		// Any design bounds the best from below: some take more steps than there are.
 		best, err := design.Optimal(actions, design.Options{Tolerance: 1e-7})
 		if err != nil && !errors.Is(err, design.ErrTolerance) {
 			t.Fatal(err)

@@ -133,6 +133,16 @@ func Short(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
+// Odds says a finite ε ≥ 0 as the factor e^ε by which odds change at most, and as the percentage that a guess of 50 %
+// becomes at most, e^ε/(1+e^ε): both with three digits, rounded up, since they are bounds.
+func Odds(epsilon float64) (factor, guess string) {
+	f := math.Exp(epsilon)
+	unit := math.Pow(10, math.Floor(math.Log10(f))-2)
+	up := func(x, unit float64) float64 { return math.Ceil(x/unit) * unit }
+	return TrimZeros(Fixed(up(f, unit), max(0, -int(math.Round(math.Log10(unit)))))),
+		TrimZeros(Fixed(min(up(100*f/(1+f), .1), 100), 1))
+}
+
 // Several counts things whose plural has an s.
 func Several(n int, thing string) string {
 	if n == 1 {

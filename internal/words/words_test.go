@@ -2,6 +2,7 @@ package words
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -42,6 +43,24 @@ func TestNumbers(t *testing.T) {
 			if got = strings.ReplaceAll(got, "\u202f", "_"); got != want {
 				t.Errorf("%s of %d is %s, want %s", form, n, got, want)
 			}
+		}
+	}
+}
+
+// What is said of an ε is a bound: never below e^ε, and less than a hundredth above it.
+func TestOdds(t *testing.T) {
+	for epsilon, want := range map[float64]string{0: "1 50", 0.1: "1.11 52.5", 0.5: "1.65 62.3", 1: "2.72 73.2", 5: "149 99.4",
+		7.5: "1810 100", 8: "2990 100", 14: "1_210_000 100"} {
+		factor, guess := Odds(epsilon)
+		if got := strings.ReplaceAll(factor+" "+guess, "\u202f", "_"); got != want {
+			t.Errorf("ε = %v: %s, want %s", epsilon, got, want)
+		}
+	}
+	for epsilon := 0.0; epsilon < 15; epsilon += 0.01 {
+		text, _ := Odds(epsilon)
+		f, err := strconv.ParseFloat(strings.ReplaceAll(text, "\u202f", ""), 64)
+		if least := math.Exp(epsilon); err != nil || f < least*(1-1e-12) || f > least*1.0101 {
+			t.Errorf("ε = %v: %s, is %v", epsilon, text, least)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -279,7 +280,7 @@ func (l *Experiment) allows() (NoticeSection, error) {
 	}
 	odds, guess := oddsOf(epsilon)
 	s.Text = append(s.Text, fmt.Sprintf("In numbers: somebody who sees everything that this test publishes can change the odds of "+
-		"a guess %s by at most a factor of about %s. %s This is for %s.%s (For experts: differential privacy with "+
+		"a guess %s by at most a factor of %s. %s This is for %s.%s (For experts: differential privacy with "+
 		"%v%s.)", guessed, odds, guess, whole, except, total, asEpsilon(total, epsilon)))
 	if epsilon > mostEpsilon {
 		s.Text = append(s.Text, "That is weak protection.")
@@ -302,14 +303,11 @@ func oddsOf(epsilon float64) (factor, guess string) {
 	if epsilon > 14 {
 		return "a million, or more", nearlyCertain
 	}
-	f := math.Exp(epsilon)
-	digits := math.Pow(10, math.Floor(math.Log10(f))-2)
-	rounded := math.Round(f/digits) * digits
-	guess = fmt.Sprintf("A guess that was right with 50 %% is then right with at most about %.0f %%.", 100*f/(1+f))
-	if f > 99 {
-		guess = nearlyCertain
+	factor, most := words.Odds(epsilon)
+	if epsilon > 4.5 {
+		return factor, nearlyCertain
 	}
-	return strconv.FormatFloat(rounded, 'f', max(0, 2-int(math.Floor(math.Log10(f)))), 64), guess
+	return factor, "A guess that was right with 50 % is then right with at most " + most + " %."
 }
 
 // shortChance is a probability as one in so many.

@@ -50,7 +50,7 @@ window: 24h
 // is not declared.
 func TestNotice(t *testing.T) {
 	base, todo := told(t, noticeShop, decl.Sender{})
-	for _, want := range []string{"2 versions: short, long", "a factor of about 1.65.", "at most about 62 %", "within 24 hours",
+	for _, want := range []string{"2 versions: short, long", "a factor of 1.65.", "at most 62.3 %", "within 24 hours",
 		"[your contact]", "when we archive the test: [when]", "no fixed end", "That you took part", "nothing counts any more", "epsilon=0.5",
 		"in the test is given one.\nTotals of what happened", "it notes that a report came", "read it without noise, and whether a report",
 		"Totals are kept without noise until", "all your outcomes in this test together."} {
@@ -83,10 +83,10 @@ func TestNotice(t *testing.T) {
 	for want, yaml := range map[string]string{
 		"Chance alone decides which": edit("dp-klucb", "split"),
 		"That is weak protection":    edit("0.5", "9"),
-		"a factor of about 8100.":    edit("0.5", "9"),
+		"a factor of 8110.":          edit("0.5", "9"),
 		"a million, or more":         edit("0.5", "15"),
 		"of at most 1 in 1000000":    edit("dp-klucb", "adac-ucb", "epsilon: 0.5", "rho: 0.1"),
-		"a factor of about 316.":     edit("dp-klucb", "adac-ucb", "epsilon: 0.5", "rho: 0.5"), // its loss is above 5.22 more often
+		"a factor of 317.":           edit("dp-klucb", "adac-ucb", "epsilon: 0.5", "rho: 0.5"), // its loss is above 5.22 more often
 		"a chance that delta limits": edit("dp-klucb", "adac-ucb", "epsilon: 0.5", "epsilon: 0.5, delta: 1.0e-6"),
 		"Also spend, from the event “order”; reports are added up": noticeShop + "reward: {event: order}\n" +
 			"metrics: [{name: spend, range: [0, 50], event: order, field: total, aggregate: sum, budget: {epsilon: 0.2}}]\n",

@@ -38,6 +38,11 @@ func (x *served) form() unitForm {
 func (x *served) settle(j *job, touched map[[2]int][]int) error {
 	for _, r := range j.reports {
 		out := &j.results[r.result]
+		if r.what == rewarded { // whichever door it came through
+			if out.Err = x.inTheOpen(); out.Err != nil {
+				continue
+			}
+		}
 		if r.event != nil && !x.decided(&r, j.at) {
 			out.Status = Void
 			continue

@@ -169,7 +169,7 @@ func TestCrashLeases(t *testing.T) {
 	if len(w.plans) < 3 || len(w.got) < 50 {
 		t.Errorf("%d plans, %d exposures answered: nothing was tried", len(w.plans), len(w.got))
 	}
-	for range 10 {
+	for range 40 { // one is mostly enough; on a busy machine few of its kills fall between answer and write
 		if w := crashLeases(t, "answers before the fsync", 3); len(w.faults) > 0 {
 			t.Log(w.faults[0])
 			return

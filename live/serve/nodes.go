@@ -342,14 +342,12 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 
 // lost ends the writing of this process, after an error.
 func (e *Engine) lost(why error) {
-	if e.cfg.shares != nil { // who has less begins as soon as the connection has ended
+	// In shares, who has less begins as soon as the connection has ended.
+	if e.cfg.shares != nil || errors.Is(why, store.ErrFenced) {
 		e.confirm(time.Time{})
 	}
 	e.giveUp()
 	_ = e.store.Close() // it has failed already
 	e.store = nil
-	if errors.Is(why, store.ErrFenced) {
-		e.confirm(time.Time{})
-	}
 	e.heard("", false)
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -125,7 +126,7 @@ func (e *Engine) reportEvent(ctx context.Context, name, event string, r reported
 		return "", fmt.Errorf("experiment %q: %w", name, err)
 	}
 	if r.what == rewarded {
-		if err := x.checkID(Outcome{Report: Report{Reward: r.reward}, ID: r.id}); err != nil {
+		if err := cmp.Or(x.inTheOpen(), x.checkID(Outcome{Report: Report{Reward: r.reward}, ID: r.id})); err != nil {
 			return "", fmt.Errorf("experiment %q: %w", name, err)
 		}
 	}
@@ -150,7 +151,7 @@ func (e *Engine) reportEvent(ctx context.Context, name, event string, r reported
 	if r.what == rewarded {
 		e.count(name, j.results)
 	}
-	return j.results[0].Status, nil
+	return j.results[0].Status, j.results[0].Err
 }
 
 // writable is an experiment, where this engine may write for it.

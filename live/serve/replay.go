@@ -134,6 +134,9 @@ func Replay(in io.Reader, known catalog.Catalog) (*Replayed, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, at, err)
 	}
+	if line, err := gatheredAs(decl, all); err != nil {
+		return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, line, err)
+	}
 	if line, err := out.guarded(decl, all); err != nil {
 		return nil, fmt.Errorf("%w: line %d: %w", ErrTranscript, line, err)
 	}

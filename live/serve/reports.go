@@ -33,6 +33,16 @@ var (
 	ErrHelper = errors.New("the secret that its helper knows this service by is missing")
 )
 
+// inTheOpen is nil if an experiment takes rewards that the service sees. Where it does not, a sum has the noise of
+// its reports, and of two servers the leader's: under local and secagg a reward that went into one without reports
+// would be released as it is.
+func (x *served) inTheOpen() error {
+	if x.gatherer != nil {
+		return ErrHidden
+	}
+	return nil
+}
+
 // A ReportTask is what a client needs to report on a decision, once, at its time.
 type ReportTask struct {
 	Trust  privacy.Trust

@@ -314,6 +314,50 @@ func sameTerms(t *testing.T, e *Engine) *Experiment {
 	return &info.Experiment
 }
 
+// Where rewards are hidden, none is taken in the open, by whichever door: by an event's name or a unit's neither, and not
+// by the writer: the noise of a sum is that of its reports.
+func TestNoRewardInTheOpen(t *testing.T) {
+	for trust, text := range followShops {
+		t.Run(trust, func(t *testing.T) {
+			e := forShops(t, newClock(), store.NewMemory().Open)()
+			begin(t, e, strings.NewReplacer("KEY", newParty(t, nil).config.String(), "sticky: false", "sticky: true").Replace(text))
+			ask := RankAsk{Event: "an event", Actions: []Action{{ID: "red"}, {ID: "blue"}}}
+			if _, err := e.Rank(t.Context(), "shop", ask); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Decide(t.Context(), "shop", "ann"); err != nil {
+				t.Fatal(err)
+			}
+			x := mustFind(t, e, "shop")
+			for _, name := range []string{"an event", "ann", "nobody"} {
+				if s, err := e.RewardEvent(t.Context(), "shop", name, 0.75); !errors.Is(err, ErrHidden) || s != "" {
+					t.Errorf("of %s: %q, %v", name, s, err)
+				}
+				if name == "nobody" {
+					continue
+				}
+				x.mu.Lock()
+				k, err := x.event(name)
+				x.mu.Unlock()
+				if err != nil {
+					t.Fatal(err)
+				}
+				j := &job{on: x, at: e.now(), results: make([]Result, 1), reports: []reported{{ticket: k, reward: 0.75}}}
+				if err := e.do(t.Context(), j); err != nil || !errors.Is(j.results[0].Err, ErrHidden) {
+					t.Errorf("the writer, of %s: %+v, %v", name, j.results[0], err)
+				}
+			}
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			for a := range x.board.queues {
+				if s, there := x.play.Segment(a, 0); there && (s.Sum != 0 || s.Came.Has(0)) {
+					t.Errorf("arm %d has %+v", a, s)
+				}
+			}
+		})
+	}
+}
+
 // A report_after that is not declared is half the window with which the experiment was created. A change of
 // the window leaves it, now and after a restart, and one to a window that has no room for it is refused.
 func TestReportDelayStays(t *testing.T) {

@@ -495,8 +495,8 @@ func (e *Engine) Outcomes(ctx context.Context, name string, reports []Outcome) (
 	if e.cfg.ReadOnly {
 		return nil, ErrReadOnly
 	}
-	if x.gatherer != nil {
-		return nil, fmt.Errorf("experiment %q: %w", name, ErrHidden)
+	if err := x.inTheOpen(); err != nil {
+		return nil, fmt.Errorf("experiment %q: %w", name, err)
 	}
 	j := &job{on: x, at: e.now(), results: make([]Result, len(reports)),
 		reports: make([]reported, 0, len(reports))}

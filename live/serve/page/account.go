@@ -32,7 +32,7 @@ func (p *Pages) Account(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := Account{Frame: p.frame(r, "One person, all experiments"), Account: a, None: a.Cap == serve.PersonCap{}}
 	if b, pure := a.Cap.Budget.(privacy.Pure); pure && b.Epsilon <= mostFactor && a.Over() == 0 {
-		out.Factor = words.Number(math.Ceil(100*math.Exp(b.Epsilon)) / 100)
+		out.Factor, _ = words.Odds(b.Epsilon)
 	}
 	p.write(w, http.StatusOK, "account.html", out)
 	return nil

@@ -189,10 +189,9 @@ func oddsOf(epsilon float64, unit string) string {
 		return "This protects next to nothing: seeing everything that is published may turn a guess of 50 % about one " +
 			unit + "’s outcome into more than 99.9 %."
 	}
-	up := func(x, step float64) string { return words.Number(math.Ceil(x*step) / step) }
-	odds := math.Exp(epsilon)
+	factor, guess := words.Odds(epsilon)
 	return "Seeing everything that is published changes the odds about one " + unit + "’s outcome by at most a factor of " +
-		up(odds, 100) + ": a guess of 50 % becomes at most " + up(100*odds/(1+odds), 10) + " %."
+		factor + ": a guess of 50 % becomes at most " + guess + " %."
 }
 
 // ranked has the arms by their means, the best first, those without one and those that were removed
