@@ -14,7 +14,8 @@ import (
 // On a Shared store many processes have one writer, for all experiments. That he writes is seen
 // from his commits, which are begun at least every beatEvery, and from the database being at work on
 // one that takes its time; whoever has seen none for lapse,
-// by his own monotonic clock, or sees that the writer's connection has ended, claims the store.
+// by his own monotonic clock, claims the store, or at once where the writer has said that he ends. That his connection
+// has ended says less: he may live, and decide until he finds that out, so that it is claimed after leadFor.
 // The writer himself counts from before a commit was sent, and does not decide for longer than
 // leadFor, which is less: one who was stopped and goes on knows by himself that he may have been
 // taken over. None of this is what keeps two from writing: the store's fence is.
@@ -190,8 +191,9 @@ func (e *Engine) listen(ctx context.Context, st store.Shared) (silent bool, err 
 			e.heard(w.Address, false)
 			return false, nil
 		}
-		if silent = silent && !w.Busy; w.Gone || time.Since(from) > lapse {
-			return silent || w.Gone, nil
+		ended := ended(w, time.Since(from))
+		if silent = silent && !w.Busy; ended || time.Since(from) > lapse {
+			return silent || ended, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -200,6 +202,10 @@ func (e *Engine) listen(ctx context.Context, st store.Shared) (silent bool, err 
 		}
 	}
 }
+
+// ended says that a writer whose last commit was seen so long ago answers nothing more: he has said so, or his connection
+// has ended and he is not sure any more that he writes.
+func ended(w store.Writer, silent time.Duration) bool { return w.Gone && (!w.Broken || silent > leadFor) }
 
 // follow watches the writer until it is this process.
 func (e *Engine) follow(ctx context.Context) error {
@@ -220,7 +226,7 @@ func (e *Engine) follow(ctx context.Context) error {
 		default:
 			beats, other := w.After(e.seen), w.Term != e.seen.Term
 			if beats || other || w.Commits != e.seen.Commits || w.Busy {
-				e.seen, since = w, from
+				e.seen, since = w, time.Now() // a commit that this look has seen was sent before
 			}
 			mine := e.term > 0 && w.Term == e.term
 			if mine { // nobody has begun since, so that the last plan is still the last
@@ -238,7 +244,7 @@ func (e *Engine) follow(ctx context.Context) error {
 				}
 			}
 			silent := time.Since(since)
-			if !mine && !w.Gone && silent <= lapse {
+			if !mine && !ended(w, silent) && silent <= lapse {
 				break
 			}
 			if late := w.Gone && silent > grace || silent > lapse+grace; !mine && !e.cfg.shares.take(e.cfg.share, late) {
@@ -301,6 +307,9 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 	from := time.Now()
 	opened, err := st.Claim(ctx, w, e.cfg.Holder, e.cfg.Advertise)
 	e.cfg.shares.has(e.cfg.share, err == nil)
+	if errors.Is(err, store.ErrFenced) { // whoever came first may answer already
+		e.confirm(time.Time{})
+	}
 	if err != nil {
 		return err
 	}
@@ -342,12 +351,19 @@ func (e *Engine) claim(ctx context.Context, st store.Shared, w store.Writer) err
 
 // lost ends the writing of this process, after an error.
 func (e *Engine) lost(why error) {
-	// In shares, who has less begins as soon as the connection has ended.
 	if e.cfg.shares != nil || errors.Is(why, store.ErrFenced) {
 		e.confirm(time.Time{})
+		e.end()
 	}
 	e.giveUp()
 	_ = e.store.Close() // it has failed already
 	e.store = nil
 	e.heard("", false)
+}
+
+// end has the others told that this process answers nothing more by its store, which is closed next.
+func (e *Engine) end() {
+	if s, ok := e.store.(store.Giver); ok {
+		s.End()
+	}
 }

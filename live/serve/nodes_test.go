@@ -213,6 +213,51 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
+// A rash store takes a connection that has ended for a process that has.
+type rash struct{ store.Shared }
+
+func (s rash) Look(ctx context.Context) (store.Writer, error) {
+	w, err := s.Shared.Look(ctx)
+	w.Broken = false
+	return w, err
+}
+
+// A writer whose connection is cut, and who does not know it, decides for a while: nobody else does before he has
+// ended, but for one who is rash.
+func TestCutWriter(t *testing.T) {
+	both := func(is func(store.Shared) store.Shared) (both bool) {
+		address := pgtest.Database(t)
+		a, still := nodeAt(t, address, "a")
+		inner := postgresAt(t, address)
+		b := open(t, Config{Advertise: "http://b", Store: func(ctx context.Context) (store.Store, error) {
+			s, err := inner(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return is(s.(store.Shared)), nil
+		}})
+		still.Store(true)
+		cut(address, "sotto")
+		within(t, 30*time.Second, "a takeover", func() bool {
+			if leads(b) {
+				both = both || a.here()
+				return true
+			}
+			return false
+		})
+		return both
+	}
+	if both(func(s store.Shared) store.Shared { return s }) {
+		t.Error("both decide")
+	}
+	for range 5 { // a machine that is busy may be late
+		if both(func(s store.Shared) store.Shared { return rash{s} }) {
+			return
+		}
+	}
+	t.Error("one who is rash is not found")
+}
+
 // A dump that is restored beneath running processes, or tables that are dropped, end their answers:
 // they say so, make no tables of their own, and take nothing over. Once they are started again, what
 // ran has failed.

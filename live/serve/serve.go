@@ -371,6 +371,10 @@ func (e *Engine) Close() error {
 	e.hooks.Wait()
 	e.gatherings.Wait()
 	if e.store != nil {
+		if e.shared {
+			e.confirm(time.Time{})
+			e.end()
+		}
 		err = errors.Join(err, e.store.Close())
 		e.store = nil
 	}

@@ -175,6 +175,7 @@ type postgres struct {
 	known *known
 	is    share
 	reads bool // and writes nothing
+	ends  bool // its process answers nothing more; of whoever closes it
 
 	mu    sync.Mutex // of conn, and of what follows
 	term  int64
@@ -545,10 +546,11 @@ func (s *postgres) Look(ctx context.Context) (w Writer, err error) {
 	var version int64
 	// One who has begun to send and stands still is not busy: the server waits for him.
 	err = s.reading.QueryRowContext(ctx, "SELECT w.term, l.losses, w.commits, l.address, a.pid IS NULL, "+
+		"a.pid IS NULL AND l.backend <> 0, "+
 		"coalesce(a.state = 'active' AND a.wait_event IS DISTINCT FROM 'ClientRead', false), "+
 		identity+", w.secret, l.version FROM writer w CROSS JOIN lease l LEFT JOIN pg_stat_activity a ON "+
 		"a.pid = l.backend AND a.datid = "+here+" AND coalesce(a.backend_start = l.since, true)").Scan(&w.Term,
-		&losses, &w.Commits, &w.Address, &w.Gone, &w.Busy, &now, &secret, &version)
+		&losses, &w.Commits, &w.Address, &w.Gone, &w.Broken, &w.Busy, &now, &secret, &version)
 	if err == nil {
 		err = s.known.same(now)
 	}
@@ -574,6 +576,9 @@ func (s *postgres) Close() error {
 	if s.conn != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), connectWithin)
 		defer cancel()
+		if s.ends { // who is not told waits for a second
+			_, _ = s.conn.Exec(ctx, "UPDATE lease SET backend = 0 WHERE backend = pg_backend_pid()")
+		}
 		errs = append(errs, s.conn.Close(ctx))
 	}
 	return errors.Join(errs...)

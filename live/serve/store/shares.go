@@ -49,9 +49,14 @@ type Office interface {
 	Leave(ctx context.Context, address string) error
 }
 
-// A Giver is a store whose process lets another write, and is not to be believed the last that wrote: that
-// another one has may be lost with all that he did.
-type Giver interface{ Give() }
+// A Giver is a store whose process lets another write.
+type Giver interface {
+	// End has the others told, when the store is closed, that its process answers nothing more.
+	End()
+	// Give has this process not be believed the last that wrote: that another one has may be lost with all that
+	// he did.
+	Give()
+}
 
 // Met is what all processes on a database in shares go by.
 type Met struct {
@@ -297,6 +302,9 @@ func (s *postgres) seen(ctx context.Context, address string) error {
 		"at = excluded.at", address)
 	return err
 }
+
+// End implements Giver.
+func (s *postgres) End() { s.ends = true }
 
 // Give implements Giver.
 func (s *postgres) Give() { s.known.wrote(0) }

@@ -97,6 +97,8 @@ type Writer struct {
 	Address string // where others find him; empty if they do not
 	Busy    bool   // the database is at work on what he sent
 	Gone    bool   // his connection has ended
+	// Broken: it has, and he did not say that he ends. His process may live, and not know it yet.
+	Broken bool
 	// Database names what is looked at, and nothing that was copied or restored from it: the name is in
 	// no dump. Who has not read the database cannot know it.
 	Database string
