@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -356,6 +358,59 @@ func TestNoRewardInTheOpen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What an earlier program took in the open is dropped when it is read, and the log says so without a value.
+func TestNothingInTheOpenIsKept(t *testing.T) {
+	for trust, text := range followShops {
+		t.Run(trust, func(t *testing.T) {
+			e := forShops(t, newClock(), store.NewMemory().Open)()
+			begin(t, e, strings.NewReplacer("KEY", newParty(t, nil).config.String(), "sticky: false", "sticky: true").Replace(text))
+			if _, err := e.Decide(t.Context(), "shop", "ann"); err != nil {
+				t.Fatal(err)
+			}
+			x := mustFind(t, e, "shop")
+			x.mu.Lock()
+			k, err := x.event("ann")
+			was := x.gatherer
+			x.gatherer = nil
+			x.mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := &job{on: x, at: e.now(), results: make([]Result, 1), reports: []reported{{ticket: k, reward: 0.75}}}
+			if err := e.do(t.Context(), j); err != nil || j.results[0].Status != Accepted {
+				t.Fatal(j.results[0], err)
+			}
+			x.mu.Lock()
+			x.gatherer = was
+			s, _ := x.play.Segment(k.arm, 0)
+			x.mu.Unlock()
+			if s.Sum == 0 {
+				t.Fatal("nothing was taken")
+			}
+			var log logged
+			again := openLogged(t, e, &log)
+			x = mustFind(t, again, "shop")
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			if s, there := x.play.Segment(k.arm, 0); !there || s.Sum != 0 || !s.Came.Has(0) || x.rec.State != Running {
+				t.Errorf("it is %s, and has %+v", x.rec.State, s)
+			}
+			said := "rewards that an earlier program took in the open do not count: they are to be hidden\" experiment=shop rows=1\n"
+			if strings.Count(log.String(), said) != 1 {
+				t.Errorf("it says %s", &log)
+			}
+		})
+	}
+}
+
+// openLogged opens another engine as one was, which it takes over, and has it say things.
+func openLogged(t *testing.T, e *Engine, log io.Writer) *Engine {
+	t.Helper()
+	cfg := e.cfg
+	cfg.Log = slog.New(slog.NewTextHandler(log, nil))
+	return open(t, cfg)
 }
 
 // A report_after that is not declared is half the window with which the experiment was created. A change of

@@ -599,5 +599,13 @@ func Faults() []Fault {
 		Was:   `return r.event.at == 0 || r.event.at >=`,
 		Is:    `return r.event.at == 0 || PLANTED || r.event.at >=`,
 		Needs: "an event that says when it was, before its unit was decided",
+	}, {
+		// Where rewards are hidden one is taken in the open, by the name of its unit, and released without noise.
+		Name: "a hidden reward in the open", File: "live/serve/reports.go", Revert: "6eabfe6b",
+		Was: `func (x *served) inTheOpen() error {
+	if x.gatherer != nil {`,
+		Is: `func (x *served) inTheOpen() error {
+	if x.gatherer != nil && !PLANTED {`,
+		Needs: "trust local, a sticky unit, and a reward by its name",
 	}}
 }

@@ -567,6 +567,11 @@ func (w *world) sendOne(b *book, g *given) {
 			g.h.reward = was
 			return
 		}
+		if w.IntN(8) == 0 {
+			if s, err := w.p.e.RewardEvent(w.t.Context(), b.x.Name, g.unit, reward); err == nil {
+				w.fail(broken(budgets, "%s: a reward in the open, where none has noise, is answered %q", b.x.Name, s))
+			}
+		}
 		var all []serve.Result
 		if all, err = w.p.e.Reports(w.t.Context(), b.x.Name, []serve.Message{{Ticket: g.ticket,
 			Body: fmt.Append(nil, b.clips[0].Steps(reward))}}); err == nil {
