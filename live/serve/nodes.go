@@ -205,7 +205,9 @@ func (e *Engine) listen(ctx context.Context, st store.Shared) (silent bool, err 
 
 // ended says that a writer whose last commit was seen so long ago answers nothing more: he has said so, or his connection
 // has ended and he is not sure any more that he writes.
-func ended(w store.Writer, silent time.Duration) bool { return w.Gone && (!w.Broken || silent > leadFor) }
+func ended(w store.Writer, silent time.Duration) bool {
+	return w.Gone && (!w.Broken || silent > leadFor)
+}
 
 // follow watches the writer until it is this process.
 func (e *Engine) follow(ctx context.Context) error {
