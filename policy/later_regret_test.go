@@ -38,6 +38,7 @@ func TestArmAtHalfTime(t *testing.T) {
 			{"dp-ts, ρ", func(k int) (grower, error) { return policy.NewDPTS(k, privacy.ZCDP{Rho: 0.5}, 0) }},
 			{"dp-ts, ε", func(k int) (grower, error) { return policy.NewDPTS(k, privacy.Pure{Epsilon: 1}, 0) }},
 			{"dp-ucb-anytime", func(k int) (grower, error) { return policy.NewDPUCBDoubling(k, 1, 2, 0) }},
+			{"dp-window-klucb", func(k int) (grower, error) { return policy.NewDPWindowKLUCB(k, 1, horizon/4, 0) }},
 		} {
 			// plays rounds, and returns what those from the half on lose against the best arm
 			play := func(arms, from, to, late int, seed uint64) float64 {
@@ -83,8 +84,8 @@ func TestArmAtHalfTime(t *testing.T) {
 						made := min(counts[i]-old, to-round)
 						if kept[c.Arm] -= old; cut {
 							kept[c.Arm] += counts[i]
-						} else if c.Release {
-							out = append(out, c.Arm)
+						} else if c.Release { // also what waits beyond it, see BearsMore
+							out, kept[c.Arm] = append(out, c.Arm), 0
 						}
 						if err := cur.AddSum(c.Arm, made, laws[c.Arm].Sum(made, &rewards[c.Arm])); err != nil {
 							t.Fatal(err)
