@@ -22,18 +22,24 @@ import (
 // a package is not there.
 func (w *world) script(t *testing.T, name, needs, key string) string {
 	t.Helper()
+	w.front.clock = w.clock.Now
+	front := httptest.NewServer(w.asked)
+	defer front.Close()
+	return runScript(t, name, needs, front.URL, key)
+}
+
+// runScript has a program of testdata/npm ask a server.
+func runScript(t *testing.T, name, needs, server, key string) string {
+	t.Helper()
 	node := testkit.Program(t, "node")
 	if _, err := os.Stat("testdata/npm/node_modules/" + needs); err != nil {
 		testkit.Missing(t, "run npm ci in live/serve/api/testdata/npm: "+needs+" is not there")
 	}
-	w.front.clock = w.clock.Now
-	front := httptest.NewServer(w.asked)
-	defer front.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, node, name)
 	c.Dir = "testdata/npm"
-	c.Env = append(os.Environ(), "SOTTO_SERVER="+front.URL, "SOTTO_KEY="+key)
+	c.Env = append(os.Environ(), "SOTTO_SERVER="+server, "SOTTO_KEY="+key)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Errorf("%v:\n%s", err, out)

@@ -3,6 +3,7 @@
 package api
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,18 +11,21 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/clock"
 	"github.com/sotto-dp/sotto/internal/pgtest"
 	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/store"
+	"github.com/sotto-dp/sotto/release"
 )
 
 // newSharesNode is a process of many on a database in four shares. One that others cannot reach writes none that
 // another can.
-func newSharesNode(t testing.TB, address string, hidden bool) (*node, *serve.Shares) {
+func newSharesNode(t testing.TB, address string, hidden bool, change ...func(*serve.Config)) (*node, *serve.Shares) {
 	t.Helper()
 	stores, err := store.PostgresShares(address, 4)
 	if err != nil {
@@ -33,6 +37,9 @@ func newSharesNode(t testing.TB, address string, hidden bool) (*node, *serve.Sha
 	cfg := serve.Config{Log: log, Advertise: "http://" + n.Listener.Addr().String()}
 	if hidden {
 		cfg.Advertise = ""
+	}
+	for _, c := range change {
+		c(&cfg)
 	}
 	s, err := serve.OpenShares(t.Context(), cfg, 4, stores)
 	if err != nil {
@@ -59,11 +66,11 @@ func comes(t testing.TB, what string, is func() bool) {
 }
 
 // twoOfShares are two processes that write two shares each, and one that writes none, with an admin's key.
-func twoOfShares(t testing.TB) (nodes []*node, shares []*serve.Shares, key string) {
+func twoOfShares(t testing.TB, change ...func(*serve.Config)) (nodes []*node, shares []*serve.Shares, key string) {
 	t.Helper()
 	address := pgtest.Database(t)
 	for range 2 {
-		n, s := newSharesNode(t, address, false)
+		n, s := newSharesNode(t, address, false, change...)
 		nodes, shares = append(nodes, n), append(shares, s)
 	}
 	comes(t, "the processes do not share out what there is", func() bool {
@@ -92,8 +99,19 @@ func twoOfShares(t testing.TB) (nodes []*node, shares []*serve.Shares, key strin
 			break
 		}
 	}
-	n, s := newSharesNode(t, address, true)
+	n, s := newSharesNode(t, address, true, change...)
 	return append(nodes, n), append(shares, s), key
+}
+
+// newKey is one of a scope.
+func newKey(t testing.TB, n *node, admin, scope string) string {
+	t.Helper()
+	status, said, _ := n.ask(t, admin, "POST", "/v1/keys", `{"name": "sdk", "scopes": ["`+scope+`"]}`)
+	_, key, _ := strings.Cut(said, `"key":"`)
+	if key, _, _ = strings.Cut(key, `"`); status != 201 {
+		t.Fatal(status, said)
+	}
+	return key
 }
 
 // What is joined of parts that other processes have answered is what one would say who writes all of them, whole, and
@@ -129,11 +147,7 @@ func TestJoinAcrossProcesses(t *testing.T) {
 	if status != 201 {
 		t.Fatal(status, said)
 	}
-	status, said, _ = nodes[0].ask(t, key, "POST", "/v1/keys", `{"name": "sdk", "scopes": ["decide"]}`)
-	_, client, _ := strings.Cut(said, `"key":"`)
-	if client, _, _ = strings.Cut(client, `"`); status != 201 {
-		t.Fatal(status, said)
-	}
+	client := newKey(t, nodes[0], key, "decide")
 	for _, x := range []struct{ method, path, body string }{{"GET", "/v1/experiments", ""}, {"GET", "/v1/account", ""},
 		{"GET", "/v1/flagd", ""}, {"GET", "/api/features/" + client, ""}, {"GET", "/v1/audit", ""},
 		{"GET", "/v1/audit?from=2", ""}, {"GET", "/?sort=name", ""}, {"POST", "/v1/allflags", `{"evaluationContext":{"key":"ann"}}`},
@@ -203,5 +217,78 @@ func TestJoinAcrossProcesses(t *testing.T) {
 				t.Errorf("%s %s of process %d, key %q, %v: %d, want %d: %s", x.method, x.path, i, x.key, x.header, got, x.status, said)
 			}
 		}
+	}
+}
+
+// Clients of others, at a process that does not write the share of what they ask for, earn rewards that are in a release:
+// GO Feature Flag's provider for servers, and GrowthBook's client for Go.
+func TestOthersClientsAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sum float64
+	at := clock.At(time.Now())
+	nodes, shares, key := twoOfShares(t, func(cfg *serve.Config) {
+		cfg.Clock = at.Now
+		cfg.Curator = func(c release.Config) (release.Curator, error) {
+			cur, err := seeded(c)
+			return teller{cur.(release.StepCurator), func(_ int, steps int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				sum += float64(steps) / (1 << 20)
+			}}, err
+		}
+	})
+	post := func(path, body string) {
+		t.Helper()
+		if got, said, _ := nodes[1].ask(t, key, "POST", path, body); got/100 != 2 {
+			t.Fatal(path, got, said)
+		}
+	}
+	names := []string{"shop", "planned"}
+	for i, text := range []string{stringShop, strings.Replace(plannedShop, "name: shop", "name: planned", 1)} {
+		post("/v1/experiments", text)
+		post("/v1/experiments/"+names[i]+"/start", "")
+	}
+	at.Add(2 * time.Second)             // until there is a plan
+	other := func(name string) string { // which does not write it
+		share, ok, err := shares[0].Of(t.Context(), name)
+		if !ok || err != nil || share == 0 {
+			t.Fatalf("%s is in share %d, %v, %v", name, share, ok, err)
+		}
+		for i, s := range shares[:2] {
+			if here, _, _ := s.Engines()[share].Where(); !here {
+				return nodes[i].URL
+			}
+		}
+		t.Fatalf("both processes write share %d", share)
+		return ""
+	}
+	comes(t, "there is no plan", func() bool {
+		got, _, _ := nodes[2].ask(t, key, "GET", "/v1/experiments/planned/plan", "")
+		return got == 200
+	})
+	for i, n := range growthBook(t, other("planned"), newKey(t, nodes[0], key, "decide"), "planned", nil) {
+		if n == "" {
+			t.Error("it has no arm")
+		}
+		post("/v1/track", fmt.Sprintf(`{"events": [{"name": "checkout", "targetingKey": "Zoë %d", "value": 0.5}]}`, i))
+	}
+	if out := runScript(t, "goff.mjs", "@openfeature/go-feature-flag-provider", other("shop"), key); !strings.HasSuffix(out,
+		"server evaluates\n") {
+		t.Error(out)
+	}
+	at.Add(2 * time.Minute)
+	for _, name := range names {
+		post("/v1/experiments/"+name+"/stop", "")
+		comes(t, name+" does not stop", func() bool {
+			at.Add(time.Second)
+			_, said, _ := nodes[2].ask(t, key, "GET", "/v1/experiments/"+name, "")
+			return strings.Contains(said, `"state":"stopped"`)
+		})
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := growers*.5 + .25; sum != want {
+		t.Errorf("rewards of %v are released, must be %v", sum, want)
 	}
 }

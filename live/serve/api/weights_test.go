@@ -94,58 +94,61 @@ func TestWeightsClients(t *testing.T) {
 	}
 }
 
+// growers are users of GrowthBook's client for Go.
+const growers = 30
+
+// growthBook has such a client decide for its users by the payload of a server, and send what its plugin has seen.
+func growthBook(t *testing.T, server, key, experiment string, sticky growthbook.StickyBucketService) (out [growers]string) {
+	t.Helper()
+	c, err := growthbook.NewClient(t.Context(), growthbook.WithApiHost(server), growthbook.WithClientKey(key),
+		growthbook.WithPollDataSource(time.Hour), growthbook.WithStickyBucketService(sticky),
+		growthbook.WithLogger(slog.New(slog.DiscardHandler)),
+		growthbook.WithGrowthBookTracking(growthbook.TrackingPluginConfig{IngestorHost: server}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.EnsureLoaded(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range out {
+		user, err := c.WithAttributes(growthbook.Attributes{"id": fmt.Sprint("Zoë ", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[i] = user.EvalFeature(t.Context(), experiment).ExperimentResult.Key
+	}
+	if err := c.Close(); err != nil { // sends what the plugin has
+		t.Error(err)
+	}
+	return out
+}
+
 // GrowthBook's client for Go, of which the address and the key have changed, decides by the payload that it polls, sends
 // exposures by its plugin, and keeps arms in sticky buckets.
 func TestGrowthBookGoClient(t *testing.T) {
-	const users = 30
 	n, sum := earns(t, plannedShop, func(w *world) {
 		server := httptest.NewServer(w.asked)
 		defer server.Close()
-		of := func(sticky growthbook.StickyBucketService) *growthbook.Client {
-			t.Helper()
-			c, err := growthbook.NewClient(t.Context(), growthbook.WithApiHost(server.URL),
-				growthbook.WithClientKey(w.keyWith(serve.ScopeDecide)), growthbook.WithPollDataSource(time.Hour),
-				growthbook.WithStickyBucketService(sticky), growthbook.WithLogger(slog.New(slog.DiscardHandler)),
-				growthbook.WithGrowthBookTracking(growthbook.TrackingPluginConfig{IngestorHost: server.URL}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.EnsureLoaded(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			return c
-		}
-		asks := func(c *growthbook.Client) (out [users]string) {
-			t.Helper()
-			for i := range out {
-				user, err := c.WithAttributes(growthbook.Attributes{"id": fmt.Sprint("Zoë ", i)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				out[i] = user.EvalFeature(t.Context(), "shop").ExperimentResult.Key
-			}
-			if err := c.Close(); err != nil { // sends what the plugin has
-				t.Error(err)
-			}
-			return out
+		asks := func(sticky growthbook.StickyBucketService) [growers]string {
+			return growthBook(t, server.URL, w.keyWith(serve.ScopeDecide), "shop", sticky)
 		}
 		sticky := growthbook.NewInMemoryStickyBucketService()
-		before := asks(of(sticky))
+		before := asks(sticky)
 		track := w.keyWith(serve.ScopeReward)
-		for i := range users {
+		for i := range growers {
 			w.want(202, "POST", "/v1/track", fmt.Sprintf(`{"events": [{"name": "checkout", "targetingKey": "Zoë %d", "value": 0.5}]}`, i),
 				"X-API-Key", track)
 		}
 		w.pass(11 * time.Second)
-		if after := asks(of(sticky)); after != before {
+		if after := asks(sticky); after != before {
 			t.Errorf("in the next epoch the arms are %v, were %v", after, before)
 		}
-		anew := asks(of(nil))
+		anew := asks(nil)
 		if anew == before || !strings.HasSuffix(anew[0], ":2") {
 			t.Errorf("without sticky buckets the arms are %v, were %v", anew, before)
 		}
 	})
-	if n != users || sum != users*.5 {
+	if n != growers || sum != growers*.5 {
 		t.Errorf("%d decisions are released with a sum of %v", n, sum)
 	}
 }
