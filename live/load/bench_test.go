@@ -5,6 +5,7 @@ package load
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -57,35 +58,62 @@ type side struct {
 	h    http.Handler
 }
 
-// A bench is an engine with an experiment, and what is asked of it.
+// A bench has experiments, each with the engine that writes it, and what is asked of them in turns.
 type bench struct {
 	*testing.B
-	e              *serve.Engine
+	names          []string
+	of             []*serve.Engine // by name
 	key            string
 	tokens         []string
 	decide, reward kind
 }
 
-func newBench(b *testing.B, e *serve.Engine) *bench {
+// newBench has so many experiments, of which to says who writes a new one; keys are the first's.
+func newBench(b *testing.B, n int, to func(x serve.Experiment) *serve.Engine) *bench {
 	b.Helper()
-	x, err := decl.Reader{}.Parse("load", []byte(benchFree))
-	if err != nil {
-		b.Fatal(err)
+	out := &bench{B: b}
+	for i := range n {
+		name := "free"
+		if n > 1 {
+			name = fmt.Sprint("free", i)
+		}
+		x, err := decl.Reader{}.Parse("load", []byte(strings.Replace(benchFree, "name: free", "name: "+name, 1)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		e := to(*x)
+		if err := errors.Join(e.Create(b.Context(), *x), e.Start(b.Context(), name)); err != nil {
+			b.Fatal(err)
+		}
+		out.names, out.of = append(out.names, name), append(out.of, e)
 	}
-	if err := errors.Join(e.Create(b.Context(), *x), e.Start(b.Context(), "free")); err != nil {
-		b.Fatal(err)
-	}
-	out := &bench{B: b, e: e}
-	if out.key, _, err = e.NewKey(b.Context(), "load", serve.ScopeDecide|serve.ScopeReward); err != nil {
-		b.Fatal(err)
-	}
-	out.decide = kind{path: "/v1/experiments/free/decisions", n: turn, each: 1, want: `"decision":"`,
+	out.decide = kind{n: turn, each: 1, want: `"decision":"`,
 		body: func(b []byte, _ int) []byte { return append(b, `{}`...) }}
-	out.reward = kind{path: "/v1/experiments/free/rewards", n: turn, each: 1, want: `"accepted"`,
+	out.reward = kind{n: turn, each: 1, want: `"accepted"`,
 		body: func(b []byte, i int) []byte {
 			return append(append(append(b, `{"decision":"`...), out.tokens[i]...), `","reward":1}`...)
 		}}
+	for _, name := range out.names {
+		out.decide.path += " /v1/experiments/" + name + "/decisions"
+		out.reward.path += " /v1/experiments/" + name + "/rewards"
+	}
 	return out
+}
+
+// one has one experiment on an engine.
+func one(b *testing.B, e *serve.Engine) *bench {
+	b.Helper()
+	out := newBench(b, 1, func(serve.Experiment) *serve.Engine { return e })
+	out.keyOf(e)
+	return out
+}
+
+// keyOf has a key made by whoever writes the keys.
+func (b *bench) keyOf(e *serve.Engine) {
+	var err error
+	if b.key, _, err = e.NewKey(b.Context(), "load", serve.ScopeDecide|serve.ScopeReward); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // run has sides take turns in one process, so that what else the machine does meets all alike. It reports medians
@@ -95,14 +123,17 @@ func (b *bench) run(sides []side, to map[string]string) {
 	for b.Loop() {
 		b.tokens = make([]string, turn*len(sides))
 		for i := range b.tokens {
-			d, err := b.e.Decide(b.Context(), "free", "")
+			at := i % len(b.names)
+			d, err := b.of[at].Decide(b.Context(), b.names[at], "")
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.tokens[i] = d.Token
 		}
-		if err := b.e.Sync(b.Context()); err != nil {
-			b.Fatal(err)
+		for _, e := range b.of {
+			if err := e.Sync(b.Context()); err != nil {
+				b.Fatal(err)
+			}
 		}
 		for _, s := range sides {
 			user := used(false)
@@ -145,7 +176,7 @@ func BenchmarkPeers(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer log.close()
-	bare, served, of := bareHandler(log), api.Handler(api.Config{Engine: e}), newBench(b, e)
+	bare, served, of := bareHandler(log), api.Handler(api.Config{Engine: e}), one(b, e)
 	as := func(k kind) kind { k.want = `"ok"`; return k }
 	of.run([]side{{"bare", as(of.decide), bare}, {"decide", of.decide, served}, {"log", as(of.reward), bare},
 		{"reward", of.reward, served}}, map[string]string{"decide": "bare", "reward": "log"})
@@ -180,14 +211,77 @@ func BenchmarkNodes(b *testing.B) {
 		go func() { ended <- api.Serve(ctx, l, nodes[i], slog.New(slog.DiscardHandler)) }()
 		defer func() { stop(); <-ended }()
 	}
-	inTurns := func(of ...http.Handler) http.Handler {
-		var n atomic.Int64
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			of[int(n.Add(1))%len(of)].ServeHTTP(w, r)
-		})
-	}
-	two, three, of := inTurns(nodes[:2]...), inTurns(nodes...), newBench(b, first)
+	two, three, of := inTurns(nodes[:2]...), inTurns(nodes...), one(b, first)
 	of.run([]side{{"decide", of.decide, nodes[0]}, {"decide2", of.decide, two}, {"decide3", of.decide, three},
 		{"passed", of.decide, nodes[1]}, {"reward", of.reward, nodes[0]}, {"reward2", of.reward, two}},
 		map[string]string{"decide2": "decide", "decide3": "decide", "passed": "decide", "reward2": "reward"})
+}
+
+// inTurns has one of several answer after the other.
+func inTurns(of ...http.Handler) http.Handler {
+	var n atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		of[int(n.Add(1))%len(of)].ServeHTTP(w, r)
+	})
+}
+
+// The same of 16 experiments in 8 shares, which one, two and three nodes share out: each writes as many as every other,
+// and passes on what another one writes.
+func BenchmarkSharedNodes(b *testing.B) {
+	const shares = 8
+	for n := 1; n <= 3; n++ {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			address := pgtest.Database(b)
+			var handlers []http.Handler
+			var all []*serve.Shares
+			for range n {
+				open, err := store.PostgresShares(address, shares)
+				if err != nil {
+					b.Fatal(err)
+				}
+				l, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
+				if err != nil {
+					b.Fatal(err)
+				}
+				s, err := serve.OpenShares(b.Context(), serve.Config{Advertise: "http://" + l.Addr().String()}, shares, open)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer s.Close()
+				h := api.Handler(api.Config{Shares: s})
+				all, handlers = append(all, s), append(handlers, h)
+				ctx, stop := context.WithCancel(b.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- api.Serve(ctx, l, h, slog.New(slog.DiscardHandler)) }()
+				defer func() { stop(); <-ended }()
+			}
+			writer := shared(b, all, shares)
+			of := newBench(b, 16, func(x serve.Experiment) *serve.Engine { return writer[all[0].New(x)] })
+			of.keyOf(writer[0])
+			of.run([]side{{"decide", of.decide, inTurns(handlers...)}, {"reward", of.reward, inTurns(handlers...)}}, nil)
+		})
+	}
+}
+
+// shared are the engines that write shares, once each process has as many as every other.
+func shared(b *testing.B, all []*serve.Shares, shares int) []*serve.Engine {
+	b.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		out, whole, most := make([]*serve.Engine, shares), 0, 0
+		for _, s := range all {
+			n := 0
+			for i, e := range s.Engines() {
+				if here, _, _ := e.Where(); here && e.Ready() == nil {
+					out[i] = e
+					n++
+				}
+			}
+			whole, most = whole+n, max(most, n)
+		}
+		if whole == shares && most <= (shares+len(all)-1)/len(all) {
+			return out
+		}
+	}
+	b.Fatal("the processes do not share out what there is")
+	return nil
 }

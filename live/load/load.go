@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ sticky: %v
 // A kind of request: n of them, each made by its number, whose answer must have a text so often.
 type kind struct {
 	name   string
-	path   string
+	path   string // or several, with spaces between them, in turns
 	n      int
 	each   int // decisions or rewards in one
 	body   func(b []byte, i int) []byte
@@ -284,10 +285,11 @@ func (k kind) client(ctx context.Context, addr, key string, took []time.Duration
 	defer c.Close()
 	in := bufio.NewReader(c)
 	var body, request []byte
+	paths := strings.Fields(k.path)
 	for i := first; i < len(took); i += step {
 		body = k.body(body[:0], i)
 		request = fmt.Appendf(request[:0], "POST %s HTTP/1.1\r\nHost: load\r\nX-API-Key: %s\r\n"+
-			"Content-Length: %d\r\n\r\n%s", k.path, key, len(body), body)
+			"Content-Length: %d\r\n\r\n%s", paths[i%len(paths)], key, len(body), body)
 		began := time.Now()
 		if _, err := c.Write(request); err != nil {
 			return errors.Join(ctx.Err(), err)
