@@ -16,8 +16,8 @@ import (
 )
 
 // crashReport reports on a decision of shop, in the open or hidden.
-func crashReport(t *testing.T, e *Engine, token string, steps int64) (Status, error) {
-	x, err := e.find("shop")
+func crashReport(t *testing.T, e *Engine, name, token string, steps int64) (Status, error) {
+	x, err := e.find(name)
 	if err != nil {
 		return "", err
 	}
@@ -30,9 +30,9 @@ func crashReport(t *testing.T, e *Engine, token string, steps int64) (Status, er
 			if err != nil {
 				return "", err
 			}
-			return e.Reward(t.Context(), "shop", Report{token, 0})
+			return e.Reward(t.Context(), name, Report{token, 0})
 		}
-		out, err := e.Outcomes(t.Context(), "shop", []Outcome{{Report: Report{token, float64(steps) * release.ExactStep}, ID: id}})
+		out, err := e.Outcomes(t.Context(), name, []Outcome{{Report: Report{token, float64(steps) * release.ExactStep}, ID: id}})
 		if err != nil {
 			return "", err
 		}

@@ -288,7 +288,7 @@ func TestCrashChild(t *testing.T) {
 				say("tracked %s", token)
 				steps = isTracked
 			}
-			if s, err := crashReport(t, e, token, steps); err == nil {
+			if s, err := crashReport(t, e, "shop", token, steps); err == nil {
 				say("got %s %s", token, s)
 				return
 			}
@@ -395,6 +395,7 @@ type witness struct {
 	sums   map[string]string
 	faults []string
 	text   string // of their experiment
+	name   string // its
 	starts int    // of children that were ready
 	count  int    // of syncs
 	added  []string
@@ -488,7 +489,8 @@ func (w *witness) judge(t *testing.T, dir string) (released int) {
 	return w.judgeStore(t, store.SQLite(dir))
 }
 
-func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store, error)) (released int) {
+func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store, error),
+	others ...*witness) (released int) {
 	t.Helper()
 	c := clock.At(time.UnixMilli(1))
 	e, err := Open(t.Context(), quiet(at, c.Now))
@@ -500,35 +502,41 @@ func (w *witness) judgeStore(t *testing.T, at func(context.Context) (store.Store
 	if err := e.Lead(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range w.open() {
-		token, steps, _ := strings.Cut(text, " ")
-		n, _ := strconv.ParseInt(steps, 10, 64)
-		s, err := crashReport(t, e, token, n)
-		if err != nil {
-			w.fault("a reward is refused: %v", err)
-			return 0
+	all := append([]*witness{w}, others...) // of the experiments of this store
+	for _, w := range all {
+		for _, text := range w.open() {
+			token, steps, _ := strings.Cut(text, " ")
+			n, _ := strconv.ParseInt(steps, 10, 64)
+			s, err := crashReport(t, e, w.name, token, n)
+			if err != nil {
+				w.fault("a reward is refused: %v", err)
+				return 0
+			}
+			w.got[token] = string(s)
 		}
-		w.got[token] = string(s)
 	}
 	const tick = 7 * time.Millisecond
 	settle(t, e, c, tick, 60)
-	info, err := e.Get(t.Context(), "shop")
-	for info.State == Waiting && info.Wait != "rewards" { // sums are gathered beside the writer
-		settle(t, e, c, tick, 1)
-		time.Sleep(time.Millisecond)
-		info, err = e.Get(t.Context(), "shop")
+	for _, w := range all {
+		info, err := e.Get(t.Context(), w.name)
+		for info.State == Waiting && info.Wait != "rewards" { // sums are gathered beside the writer
+			settle(t, e, c, tick, 1)
+			time.Sleep(time.Millisecond)
+			info, err = e.Get(t.Context(), w.name)
+		}
+		if err != nil || info.State == Failed {
+			w.fault("failed %s, %v", info.Reason, err)
+			return 0
+		}
+		released += w.holdArms(t, e)
 	}
-	if err != nil || info.State == Failed {
-		w.fault("failed %s, %v", info.Reason, err)
-		return 0
-	}
-	return w.holdArms(t, e)
+	return released
 }
 
 // holdArms holds every sum, released or not, against the rewards that were accepted.
 func (w *witness) holdArms(t *testing.T, e *Engine) (released int) {
 	t.Helper()
-	x := mustFind(t, e, "shop")
+	x := mustFind(t, e, w.name)
 	sign := newSigner(x.tokenKey)
 	accepted, by := map[[2]int]int64{}, map[[2]int]string{}
 	for name, s := range w.got {
@@ -547,7 +555,7 @@ func (w *witness) holdArms(t *testing.T, e *Engine) (released int) {
 	for at, steps := range accepted {
 		accepted[at] = min(steps, 1<<20)
 	}
-	lines, err := e.Transcript(t.Context(), "shop")
+	lines, err := e.Transcript(t.Context(), w.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -649,11 +657,13 @@ func quiet(at func(context.Context) (store.Store, error), now func() time.Time) 
 		HelperSecret: func(string) []byte { return shared }, gatherPause: time.Millisecond}
 }
 
-// crashStore makes a store in which an experiment runs.
-func crashStore(t *testing.T, at func(context.Context) (store.Store, error), text string) {
+// crashStore makes a store in which experiments run.
+func crashStore(t *testing.T, at func(context.Context) (store.Store, error), texts ...string) {
 	t.Helper()
 	e := open(t, quiet(at, func() time.Time { return time.UnixMilli(1) }))
-	begin(t, e, text)
+	for _, text := range texts {
+		begin(t, e, text)
+	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -671,7 +681,9 @@ func crash(t *testing.T, fault, text string, kills int) (w *witness, released in
 }
 
 func newWitness(text string) *witness {
-	return &witness{text: text, sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{},
+	_, name, _ := strings.Cut(text, "name: ")
+	name, _, _ = strings.Cut(name, "\n")
+	return &witness{text: text, name: name, sent: map[string]int64{}, got: map[string]string{}, sums: map[string]string{},
 		tracked: map[string]bool{}}
 }
 

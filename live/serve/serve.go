@@ -118,9 +118,10 @@ type Config struct {
 	hookPause   time.Duration // after a webhook's first failure; 0: a second
 	gatherPause time.Duration // after the first time that a sum could not be gathered; 0: a second
 
-	wall   func() time.Time // nil: Clock; of tests, where Clock is nil
-	random io.Reader        // nil: the operating system's
-	hook   func(at string)  // of tests: called at named points
+	wall   func() time.Time                 // nil: Clock; of tests, where Clock is nil
+	random io.Reader                        // nil: the operating system's
+	hook   func(at string)                  // of tests: called at named points
+	clocks func(share int) func() time.Time // of tests: Clock, of one of many shares
 	// of tests: what the account goes by, changed
 	account func([]standing) []standing
 }

@@ -109,6 +109,9 @@ func OpenShares(ctx context.Context, cfg Config, n int,
 		all.Go(func() {
 			cfg := cfg
 			cfg.shares, cfg.share, cfg.Store = s, i, stores(i)
+			if cfg.clocks != nil {
+				cfg.Clock = cfg.clocks(i)
+			}
 			if _, err := Open(ctx, cfg); err != nil {
 				s.mu.Lock()
 				defer s.mu.Unlock()
