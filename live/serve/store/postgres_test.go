@@ -228,7 +228,7 @@ func TestPostgresClaim(t *testing.T) {
 		all[i] = s
 	}
 	w := look(all[0])
-	if w.Term != 0 || !w.Gone {
+	if w.Term != 0 || !w.Gone || w.Broken {
 		t.Errorf("a new store has a writer: %+v", w)
 	}
 	won := -1
@@ -253,14 +253,30 @@ func TestPostgresClaim(t *testing.T) {
 	if again := look(all[(won+1)%3]); again.Commits != next.Commits+1 || again.Term != 1 {
 		t.Errorf("a commit is not seen: %+v", again)
 	}
-	if err := all[won].Close(); err != nil {
+	gone := func(s, watch Store) Writer {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(5 * time.Second); !look(watch).Gone; {
+			if time.Now().After(deadline) {
+				t.Fatal("a writer that has gone is still there")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		return look(watch)
+	}
+	last, watch := all[(won+1)%3], all[(won+2)%3]
+	w = gone(all[won], watch)
+	if !w.Broken {
+		t.Errorf("whose connection has ended may live: %+v", w)
+	}
+	if _, err := last.(Shared).Claim(ctx, w, "test", ""); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); !look(all[(won+1)%3]).Gone; {
-		if time.Now().After(deadline) {
-			t.Fatal("a writer that has gone is still there")
-		}
-		time.Sleep(10 * time.Millisecond)
+	last.(Giver).End()
+	if w = gone(last, watch); w.Broken {
+		t.Errorf("one has said that it ends: %+v", w)
 	}
 }
 
