@@ -53,6 +53,35 @@ func (l *Live) Estimate() []float64 {
 	return theta
 }
 
+// A Confident policy has a theorem that says how far its estimate may be off.
+type Confident interface {
+	Modelled
+	// Within is an interval of ⟨θ*, x⟩, which holds for all x, at all releases, together with probability at least
+	// 1−risk, if rewards in [−1,1] have the mean ⟨θ*, vector⟩ and ‖θ*‖ ≤ norm. It has no end where nothing is proved.
+	Within(x []float64, risk, norm float64) (lo, hi float64)
+}
+
+// Within are intervals of a Confident policy, one for each of xs; nil of any other, and where one has no end.
+func Within(p ContextualPolicy, xs [][]float64, risk, norm float64) (out [][2]float64) {
+	c, ok := p.(Confident)
+	if !ok {
+		return nil
+	}
+	for _, x := range xs {
+		lo, hi := c.Within(x, risk, norm)
+		if width := hi - lo; !(width >= 0 && width <= math.MaxFloat64) {
+			return nil
+		}
+		out = append(out, [2]float64{lo, hi})
+	}
+	return out
+}
+
+// Within are those of the policy that is played.
+func (l *Live) Within(xs [][]float64, risk, norm float64) [][2]float64 {
+	return Within(l.cfg.Contexts, xs, risk, norm)
+}
+
 // A Drawing policy plays by one of Draws vectors, chosen uniformly, so that each action has a probability that is known
 // exactly (linear.LinTS).
 type Drawing interface {

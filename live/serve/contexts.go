@@ -51,8 +51,9 @@ type eventBook struct {
 	of     map[tag]event
 	offers []tag        // whose vectors are kept, by time
 	fresh  []play.Event // decisions that have to be written
-	// what was learnt when the play ended; nil if that is not known
+	// what was learnt when the play ended, and the intervals of its effects; nil if that is not known
 	estimate []float64
+	within   [][2]float64
 
 	// of one rank
 	vectors []float64
@@ -164,6 +165,14 @@ func (x *served) estimate() []float64 {
 		return x.play.Estimate()
 	}
 	return x.events.estimate
+}
+
+// intervals are those of effects by what was released, one for each contrast of the map; nil where there are none.
+func (x *served) intervals() [][2]float64 {
+	if x.play != nil {
+		return intervalsOf(x.events.mapper, x.play.Within)
+	}
+	return x.events.within
 }
 
 // ranking is an answer: of the actions that are not excluded each has the probability share, and

@@ -513,7 +513,7 @@ func (x *served) move(to State, from State) error {
 // kept: none of it is asked for again.
 func (x *served) forgetPlay() {
 	if x.decl.Contextual != nil {
-		x.events.estimate = x.estimate()
+		x.events.estimate, x.events.within = x.estimate(), x.intervals()
 	}
 	x.play, x.answer, x.pending, x.fresh, x.events.fresh = nil, nil, nil, nil, nil
 	x.gathering.stop()

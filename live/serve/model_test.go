@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,88 @@ func TestModelOfReaders(t *testing.T) {
 	reader := open(t, Config{Store: mem.Open, Clock: at.Now, ReadOnly: true})
 	if m, r := textOf(t, modelOfNews(t, e)), textOf(t, modelOfNews(t, reader)); m != r {
 		t.Errorf("%s, and a reader has %s", m, r)
+	}
+}
+
+// Effects are the model's differences, within intervals where a theorem has some, the same whoever plays or reads
+// the transcript: while it runs, to readers, and after its end.
+func TestEffects(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		known bool
+	}{
+		"adac-oful":  {news, true},
+		"dp-lin-ts":  {strings.Replace(news, "policy: {policy: adac-oful, greed: 1}\n", "", 1), true},
+		"lin-ucb":    {clinic, true},
+		"jdp-greedy": {strings.Replace(clinic, "policy: lin-ucb, leaf: 10, greed: 1", "policy: jdp-greedy, leaf: 100", 1), true},
+		"histogram":  {tallied, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, mem := newClock(), store.NewMemory()
+			e := open(t, Config{Store: mem.Open, Clock: at.Now})
+			begin(t, e, c.text)
+			if x, err := e.Effects(t.Context(), "news"); x != nil || err != nil {
+				t.Errorf("of nothing: %+v, %v", x, err)
+			}
+			visitNews(t, e, at, 0, 400)
+			settle(t, e, at, time.Second, 15)
+			effects := func(e *Engine) string {
+				x, err := e.Effects(t.Context(), "news")
+				if err != nil || x == nil {
+					t.Fatal(x, err)
+				}
+				text, err := json.Marshal(x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(text)
+			}
+			x, err := e.Effects(t.Context(), "news")
+			if err != nil || x == nil || x.All != len(x.Each) || x.All < 3 || x.Intervals != c.known {
+				t.Fatalf("%+v, %v", x, err)
+			}
+			m := modelOfNews(t, e)
+			best := func(device, topic string) (score float64) { // the rewards' range is 1, so half of the product's
+				v, err := mustFind(t, e, "news").events.mapper.Vectors(nil, map[string]any{"device": device},
+					[]feature.Action{{ID: "a", Features: map[string]any{"topic": topic, "length": 0.0}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, y := range v {
+					score += y * m.Theta[i] / 2
+				}
+				return score
+			}
+			for _, f := range x.Each {
+				if (f.Interval != nil) != c.known || c.known && !(f.Interval[0] <= f.Mean && f.Mean <= f.Interval[1]) {
+					t.Errorf("%+v", f)
+				}
+				if want := best("phone", "sport") - best("phone", "war"); f.Name == "topic=sport" && f.Against == "topic=war" &&
+					math.Abs(f.Mean-want) > 1e-9 && (!c.known || want >= f.Interval[0] && want <= f.Interval[1]) {
+					t.Errorf("%+v, must be %v", f, want)
+				}
+			}
+			running := effects(e)
+			if r := effects(open(t, Config{Store: mem.Open, Clock: at.Now, ReadOnly: true})); r != running {
+				t.Errorf("%s, and a reader has %s", running, r)
+			}
+			if e = open(t, Config{Store: mem.Open, Clock: at.Now}); effects(e) != running {
+				t.Errorf("%s, and after a start %s", running, effects(e))
+			}
+			if err := e.Stop(t.Context(), "news", "policy"); err != nil {
+				t.Fatal(err)
+			}
+			settle(t, e, at, time.Second, 30)
+			ended := effects(e)
+			if again := open(t, Config{Store: mem.Open, Clock: at.Now}); effects(again) != ended {
+				t.Errorf("%s at its end, and later %s", ended, effects(again))
+			}
+		})
+	}
+	e := open(t, Config{Store: store.NewMemory().Open})
+	begin(t, e, shop)
+	if x, err := e.Effects(t.Context(), "shop"); x != nil || err != nil {
+		t.Errorf("of arms: %+v, %v", x, err)
 	}
 }
 

@@ -564,7 +564,7 @@ func (e *Engine) restore(ctx context.Context, st store.Store, in store.Record, o
 			x.rec.Reason = broken.Error()
 		} else if s := x.rec.Stop; s != nil && s.Policy { // which is given for ever
 			var lost error
-			x.events.estimate, err = learnt(&x.decl, x.rec.Coins, lossOf(st.Lines(ctx, in.ID, 0), &lost))
+			x.events.estimate, x.events.within, err = learnt(&x.decl, x.rec.Coins, lossOf(st.Lines(ctx, in.ID, 0), &lost))
 			switch {
 			case lost != nil:
 				return nil, lost

@@ -110,10 +110,14 @@ type LinTS struct {
 	at      []int          // scratch
 	waiting []lintsSegment // cut and not released, the oldest first
 
-	p, h     []float64 // Σ G C⁻¹ G, lower triangle, and Σ G C⁻¹ (b − Gθ₀)
-	sum, n   float64   // of rewards, by the intercept, and how many were released
-	constant float64   // a₀, 0 while it is not known
-	releases int
+	p, h   []float64 // Σ G C⁻¹ G, lower triangle, and Σ G C⁻¹ (b − Gθ₀)
+	sum, n float64   // of rewards, by the intercept, and how many were released
+	// of all that was released Σ aaᵀ, lower triangle, and Σ a·r, and of how many decisions: for Within
+	played, earned []float64
+	decisions      int
+	least          *ridge  // nil while it is not made of them
+	constant       float64 // a₀, 0 while it is not known
+	releases       int
 
 	stale     bool        // the posterior is not that of p and h yet
 	laws      [3]lintsLaw // of it
@@ -188,6 +192,7 @@ func NewLinTS(dim int, b privacy.Budget, o LinTSOptions, coins policy.Coins) (*L
 	size := dim * (dim + 1) / 2
 	p := &LinTS{dim: dim, o: o, sigma: 2 * sigma, coins: coins, gram: make([]int64, size),
 		steps: make([]int64, dim), at: make([]int, 0, dim), p: make([]float64, size), h: make([]float64, dim), stale: true,
+		played: make([]float64, size), earned: make([]float64, dim),
 		mean: make([]float64, dim), c: newFactor(dim, 1), w: make([]float64, size), g: make([]float64, dim*dim),
 		y: make([]float64, dim), rest: make([]float64, dim), pool: make([]float64, Draws*dim), across: make([]float64, Draws*dim),
 		some: make([]component, dim), z: make([]float64, dim)}
@@ -343,6 +348,13 @@ func (p *LinTS) Learn(released privacy.ReleasedVector) {
 		p.sum += released.At(0) / p.constant
 	}
 	p.n += float64(s.n)
+	for i, x := range s.gram {
+		p.played[i] += float64(x) / gramSteps
+	}
+	for i := range p.earned {
+		p.earned[i] += released.At(i)
+	}
+	p.decisions, p.least = p.decisions+s.n, nil
 	p.add(s, released)
 	p.releases++
 	p.stale = true

@@ -83,7 +83,7 @@ type JDPGreedy struct {
 
 	weighed, plain sums
 	theta          []float64
-	radius         float64
+	radius, bias   float64 // e_s, and what a norm of the model of 1 more adds to it
 	tree           *LinUCB // the fallback, once the test has failed
 }
 
@@ -137,7 +137,7 @@ func NewJDPGreedy(dim, horizon int, b privacy.Budget, o JDPGreedyOptions) (*JDPG
 		return nil, fmt.Errorf("jdp-greedy: budget is %v: its noise has left the numbers", b)
 	}
 	p := &JDPGreedy{dim: dim, horizon: horizon, o: o, budget: b, m: m, first: math.MaxInt,
-		weighed: newSums(dim), plain: newSums(dim), theta: make([]float64, dim), radius: 1}
+		weighed: newSums(dim), plain: newSums(dim), theta: make([]float64, dim), radius: 1, bias: 1}
 	if o.Diversity > 0 {
 		d := float64(dim)
 		most := float64(horizon)/float64(o.Leaf) + math.Log(float64(horizon))/math.Log(o.Growth) + 2
@@ -315,6 +315,7 @@ func (p *JDPGreedy) estimate() {
 	b, n := max(1, band.Hi), float64(p.rounds)
 	h := max(0, values[0]) + lambda
 	more := math.Sqrt(1 + max(0, 2*b-lambda)/h)
+	p.bias = (b + max(0, -values[0]) + lambda) / h
 	p.radius = float64(more*math.Sqrt((2*l+float64(d*math.Log1p(n/float64(d*b))))/h)) +
 		(band.Cross+b+max(0, -values[0])+lambda)/h
 }

@@ -77,6 +77,7 @@ type LinUCB struct {
 	logDet float64 // of V_τ
 	theta  []float64
 	radius float64
+	bias   float64   // √ρ_max, the part of the radius that is the norm's
 	w      []float64 // ‖Wa‖₂ = ‖a‖_{V_τ⁻¹}
 	v      []float64 // V_τ
 	counts int       // updates
@@ -350,7 +351,9 @@ func (p *LinUCB) estimate(n int) {
 	growth := max(0, p.logDet-float64(float64(p.dim)*math.Log(p.low)))
 	growth = min(growth, ellipsoidGrowth(p.dim, n+p.from.n, p.low))
 	band := p.band(n)
-	p.radius = ellipsoidRadius(growth, p.low+band.Hi-band.Lo, p.o.Risk/2) + band.Cross/math.Sqrt(p.low)
+	high := p.low + band.Hi - band.Lo
+	p.radius = ellipsoidRadius(growth, high, p.o.Risk/2) + band.Cross/math.Sqrt(p.low)
+	p.bias = math.Sqrt(high)
 }
 
 // Choose plays the action of the highest index. It looks at the actions of this round, which are

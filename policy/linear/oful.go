@@ -64,6 +64,7 @@ type OFUL struct {
 	sum    []float64 // of the releases
 
 	theta  []float64 // θ̃_τ
+	growth float64   // log(det V_τ/λ^d)
 	radius float64   // β̃_τ
 	bonus  float64   // (1 − Greed)β̃_τ, of ‖a‖ in the index
 	w      []float64 // ‖Wa‖₂ = ‖a‖_{V_τ⁻¹}
@@ -214,8 +215,8 @@ func (p *OFUL) estimate(v *factor, tau int) {
 	v.solve(p.theta, p.sum)
 	v.root(p.w)
 	copy(p.v, v.v)
-	growth := max(0, v.logDet()-float64(float64(p.dim)*math.Log(p.o.Lambda)))
-	p.radius = ellipsoidRadius(growth, p.o.Lambda, p.risk) +
+	p.growth = max(0, v.logDet()-float64(float64(p.dim)*math.Log(p.o.Lambda)))
+	p.radius = ellipsoidRadius(p.growth, p.o.Lambda, p.risk) +
 		float64((p.o.Norm-1)*math.Sqrt(p.o.Lambda))
 	if p.ell > 0 && p.sigma > 0 {
 		p.radius += noiseRadius(p.dim, p.ell, p.sigma, p.noiseRisk(), p.eigenvalue(v))

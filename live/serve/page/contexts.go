@@ -1,9 +1,13 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/words"
@@ -25,6 +29,12 @@ type Contexts struct {
 	// Gain is what the policy would have won over the first action, a decision; nil unless there
 	// are rules for both.
 	Gain *Gain `json:"gain,omitempty"`
+	// Best is the same over the best of the rules that always give one action; nil without such rules.
+	Best *Gain `json:"best,omitempty"`
+	// Effects is what matters, by what was learnt; nil while nobody knows.
+	Effects *Effects `json:"effects,omitempty"`
+	// Left says how much is to come.
+	Left string `json:"-"`
 	// Protects says first what is protected, and what is not.
 	Protects string `json:"-"`
 }
@@ -95,6 +105,87 @@ func (g *Gain) Head() string {
 	return "The policy is not ahead"
 }
 
+// Effects are of single features on the mean reward, the largest first.
+type Effects struct {
+	Each []Effect `json:"each"`
+	Says string   `json:"says"` // what they are, and what their intervals suppose
+}
+
+// An Effect is of a value against another; Interval is null where nothing is proved of it.
+type Effect struct {
+	Name     string      `json:"name"`
+	Against  string      `json:"against,omitempty"`
+	Mean     float64     `json:"mean"`
+	Interval *[2]float64 `json:"interval"`
+	Sure     string      `json:"sure,omitempty"` // raises or lowers, if the interval says so
+}
+
+// mostEffects is how many a page has.
+const mostEffects = 16
+
+// effectsOf are those of an experiment as of its last release; nil while there are none.
+func effectsOf(ctx context.Context, e *serve.Engine, info serve.Info) (*Effects, error) {
+	all, err := e.Effects(ctx, info.Experiment.Name)
+	switch {
+	case errors.Is(err, serve.ErrUnavailable) || ctx.Err() != nil:
+		return nil, err
+	case err != nil || all == nil || len(all.Each) == 0: // of a transcript that is damaged the page says so
+		return nil, nil
+	}
+	out := &Effects{}
+	for _, f := range all.Each {
+		row := Effect{f.Name, f.Against, f.Mean, f.Interval, ""}
+		if x := f.Interval; x != nil && x[0] > 0 {
+			row.Sure = "raises it"
+		} else if x != nil && x[1] < 0 {
+			row.Sure = "lowers it"
+		}
+		out.Each = append(out.Each, row)
+	}
+	slices.SortStableFunc(out.Each, func(a, b Effect) int { return cmp.Compare(math.Abs(b.Mean), math.Abs(a.Mean)) })
+	out.Each = out.Each[:min(len(out.Each), mostEffects)]
+	out.Says = "By how much a value moves the mean reward of a decision, all else at its first value, by the model that was " +
+		"learnt from releases. "
+	if all.All > len(out.Each) {
+		out.Says += fmt.Sprintf("Of %s effects these are the largest%s. ", words.Whole(all.All), func() string {
+			if all.All > len(all.Each) {
+				return fmt.Sprintf(" among the first %d", len(all.Each))
+			}
+			return ""
+		}())
+	}
+	if !all.Intervals {
+		out.Says += "They have no intervals: how far the estimates of " + info.Experiment.Policy.Policy + " may be off is not proved."
+		return out, nil
+	}
+	out.Says += fmt.Sprintf("Intervals include the noise, hold together, and stay valid however often you look, if mean rewards are "+
+		"linear in the features (in the model’s terms, with a norm of at most %s). They are those of the confidence set that "+
+		"follows from what was released (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 1, and the noise).",
+		words.Number(all.Norm))
+	return out, nil
+}
+
+// leftOf says how much is to come.
+func leftOf(info serve.Info) string {
+	x, c := info.Experiment, info.Contextual
+	var out []string
+	switch n := int(x.Horizon) - c.Decisions; {
+	case info.State == serve.Stopped || info.State == serve.Archived:
+		return "Nothing is left: decisions have ended."
+	case x.Horizon > 0:
+		out = append(out, fmt.Sprintf("%s of %s decisions are left", words.Whole(max(0, n)), words.Whole(int(x.Horizon))))
+	default:
+		out = append(out, "No number of decisions ends it")
+	}
+	if n := c.Decisions - c.Released; n > 0 {
+		out = append(out, fmt.Sprintf("the rewards of %s that were made are still to be released", words.Whole(n)))
+	}
+	if !x.End.IsZero() {
+		out = append(out, "the last decision comes before "+clockOf(x.End))
+	}
+	return strings.Join(out, "; ") + "."
+}
+
 // contextsOf is nil where there are arms.
 func contextsOf(info serve.Info) *Contexts {
 	x, of := info.Experiment, info.Contextual
@@ -120,6 +211,8 @@ func contextsOf(info serve.Info) *Contexts {
 	}
 	_, most := x.Range()
 	out.Gain = gainOf(out.Rules, x.Contextual.Rules, most)
+	out.Best = bestOf(out.Rules, x.Contextual.Rules, most)
+	out.Left = leftOf(info)
 	return out
 }
 
@@ -160,6 +253,40 @@ func gainOf(rules []Rule, declared []decl.Rule, most float64) *Gain {
 	}
 	return out
 }
+
+// bestOf compares the first rule that plays as the policy with the best of those that always give one action, by
+// their estimates. The interval is of the difference to the best of them, whichever that is: it is over all of
+// them, whose intervals hold together.
+func bestOf(rules []Rule, declared []decl.Rule, most float64) *Gain {
+	of := slices.IndexFunc(declared, func(r decl.Rule) bool { return r.Play == decl.PlayPolicy })
+	var fixed []*Rule
+	for i, r := range declared {
+		if alwaysOne(r) {
+			fixed = append(fixed, &rules[i])
+		}
+	}
+	if of < 0 || len(fixed) == 0 {
+		return nil
+	}
+	policy := &rules[of]
+	out := &Gain{Of: policy.Name, Over: fixed[0].Name, Low: policy.Low}
+	lo, hi, top := math.Inf(-1), math.Inf(-1), math.Inf(-1)
+	for _, r := range fixed {
+		if r.Interval == nil || policy.Interval == nil {
+			return out
+		}
+		lo, hi = max(lo, r.Interval[0]), max(hi, r.upper(most))
+		if out.Low = out.Low && !r.Low; *r.Estimate > top {
+			top, out.Over = *r.Estimate, r.Name
+		}
+	}
+	gain := *policy.Estimate - top
+	out.Estimate, out.Interval = &gain, &[2]float64{policy.Interval[0] - hi, policy.upper(most) - lo}
+	return out
+}
+
+// alwaysOne says that a rule gives one action whatever the context is, if it is among those that there are.
+func alwaysOne(r decl.Rule) bool { return r.Play != decl.PlayPolicy && r.Play != decl.PlayUniform }
 
 // upper is the upper end of the interval as far as it holds.
 func (r *Rule) upper(most float64) float64 {
@@ -211,7 +338,44 @@ func earnings(ctx context.Context, e *serve.Engine, info serve.Info) ([]Course, 
 		out[p.Rule].Points = append(of, [6]float64{float64(p.At.UnixMilli()) / 1000, float64(p.N), float64(p.N),
 			p.Mean, p.Interval[0], p.Interval[1]})
 	}
+	if over := overBest(contextsOf(info), info, out); len(over.Points) > 0 {
+		out = append(out, over)
+	}
 	return out, nil
+}
+
+// overBest is how much the policy has won over the best fixed rule, release by release, from the courses of the rules.
+func overBest(c *Contexts, info serve.Info, courses []Course) Course {
+	out := Course{Arm: len(courses), Points: [][6]float64{}}
+	_, most := info.Experiment.Range()
+	rules := slices.Clone(c.Rules)
+	for k := range courses[0].Points {
+		for i, of := range courses {
+			if k >= len(of.Points) || of.Points[k][0] != courses[0].Points[k][0] { // of other releases
+				return Course{}
+			}
+			p := of.Points[k]
+			rules[i].Estimate, rules[i].Interval = &p[3], &[2]float64{p[4], p[5]}
+		}
+		g := bestOf(rules, info.Experiment.Contextual.Rules, most)
+		if g == nil || g.Interval == nil {
+			return Course{}
+		}
+		p := courses[0].Points[k]
+		out.Points = append(out.Points, [6]float64{p[0], p[1], p[2], *g.Estimate, g.Interval[0], g.Interval[1]})
+	}
+	return out
+}
+
+// effects is what matters, as a report has it.
+func (c *Contexts) effects() report.Table {
+	out := report.Table{Title: "What matters", Head: []string{"what", "against", "effect", "95 % interval", "the mean reward"},
+		Text: 2, Groups: []report.Group{{}}, Notes: []string{c.Effects.Says}}
+	for _, f := range c.Effects.Each {
+		out.Groups[0].Rows = append(out.Groups[0].Rows, []string{f.Name, cmp.Or(f.Against, "each alone"),
+			signed(f.Mean, f.Interval), spread(f.Interval), f.Sure})
+	}
+	return out
 }
 
 // table is the rules as a report has them.

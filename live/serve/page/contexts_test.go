@@ -111,6 +111,35 @@ func TestContexts(t *testing.T) {
 	}
 }
 
+// The best fixed rule is that with the highest estimate, and the interval is over whichever is best.
+func TestOverTheBestRule(t *testing.T) {
+	x := [2]float64{0.3, 0.5}
+	rule := func(name string, mean, lo, hi float64) Rule {
+		return Rule{Name: name, Estimate: &mean, Interval: &[2]float64{lo, hi}}
+	}
+	rules := []Rule{rule("learner", 0.4, x[0], x[1]), rule("first", 0.2, 0.1, 0.35), rule("any", 0.9, 0.8, 1),
+		rule("seven", 0.25, 0.2, 0.28)}
+	declared := []decl.Rule{{Play: decl.PlayPolicy}, {Play: decl.PlayFirst}, {Play: decl.PlayUniform}, {ID: "7"}}
+	g := bestOf(rules, declared, 1)
+	if g == nil || g.Of != "learner" || g.Over != "seven" || math.Abs(*g.Estimate-0.15) > 1e-12 ||
+		g.Interval[0] != x[0]-0.35 || g.Interval[1] != x[1]-0.2 {
+		t.Errorf("%+v", g)
+	}
+	if rules[3].Low = true; bestOf(rules, declared, 1).Interval[0] != x[0]-1 {
+		t.Error("a rule that may earn more than its interval says is held to it")
+	}
+	if g := bestOf(rules[:3], declared[:3:3], 1); g == nil || g.Over != "first" {
+		t.Errorf("%+v", g)
+	}
+	if bestOf(rules[1:], declared[1:], 1) != nil || bestOf(rules[:1], declared[:1], 1) != nil {
+		t.Error("nothing to compare with, and it is compared")
+	}
+	rules[1].Interval = nil
+	if g := bestOf(rules, declared, 1); g == nil || g.Interval != nil || g.Text() != "–" {
+		t.Errorf("%+v", g)
+	}
+}
+
 // The page of an experiment with contexts says what is not protected, and nothing by action; what
 // is of arms alone cannot be done there.
 func TestContextsPage(t *testing.T) {
@@ -247,6 +276,16 @@ func TestContextsLive(t *testing.T) {
 			p[len(p)-1][1] != float64(v.Released) {
 			t.Errorf("%v, %v", s.data.Lines, s.data.Course)
 		}
+		// what the policy wins over the best fixed rule is the course after theirs, and ends where the text is
+		last := s.data.Course[len(s.data.Course)-1]
+		if p := last.Points; last.Arm != len(v.Contexts.Rules) || len(p) == 0 || s.data.Gain == "" ||
+			p[len(p)-1][3] != *v.Contexts.Best.Estimate || p[len(p)-1][4] != v.Contexts.Best.Interval[0] {
+			t.Errorf("%q, %+v, %+v", s.data.Gain, last, v.Contexts.Best)
+		}
+		if f := v.Contexts.Effects; f == nil || len(f.Each) != 3 || f.Each[0].Interval == nil ||
+			!strings.Contains(f.Says, "linear in the features") || !strings.Contains(s.fragments["live-effects"], "topic=sport") {
+			t.Errorf("%+v\n%s", f, s.fragments["live-effects"])
+		}
 		if len(s.data.Arms) != 1 || len(s.data.Hours.Rows) == 0 || s.data.Hours.Rows[0][1] != 200 {
 			t.Errorf("%+v", s.data)
 		}
@@ -277,7 +316,8 @@ func TestContextsLive(t *testing.T) {
 			}
 		}
 		if _, html, err := p.Report(t.Context(), "front"); err != nil ||
-			!strings.Contains(string(html), "learner") {
+			!strings.Contains(string(html), "learner") || !strings.Contains(string(html), "What matters") ||
+			!strings.Contains(string(html), "over the best fixed rule") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -327,7 +367,9 @@ floor: 0.1
 			t.Fatal(err)
 		}
 		if v := s.view; v.Released != 20 || v.Batches != 2 || len(v.Privacy.Entries) == 0 ||
-			!strings.HasPrefix(v.Contexts.Protects, "Contexts, features and rewards") {
+			!strings.HasPrefix(v.Contexts.Protects, "Contexts, features and rewards") ||
+			v.Contexts.Effects == nil || v.Contexts.Left != "975 of 1000 decisions are left; the rewards of 5 that were made are "+
+			"still to be released." {
 			t.Errorf("%+v, %+v", v, v.Contexts)
 		}
 		if _, err := promiseOf(x); err != nil {

@@ -135,6 +135,7 @@ func functions() template.FuncMap {
 		"number":  func(x float64) string { return words.Number(x) },
 		"percent": func(x float64) string { return words.Number(math.Round(1000*x)/10) + "\u202f%" },
 		"axis":    axisOf,
+		"effects": axisOfEffects,
 		"measure": axisOfMeasure,
 		"lasts":   lasts,
 		"between": func(x *[2]float64) string { return within(x, decimalsOf(x)) },

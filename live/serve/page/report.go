@@ -133,6 +133,9 @@ func (all *reports) get(ctx context.Context, e *serve.Engine, name string) (made
 	}
 	// Of an experiment whose transcript is damaged the page says so, and has no lines.
 	if out.Contexts != nil {
+		if out.Contexts.Effects, err = effectsOf(ctx, e, info); err != nil {
+			return madeReport{}, err
+		}
 		out.Last, err = lastRelease(ctx, e, info)
 	} else {
 		err = out.draw(course)
@@ -323,6 +326,13 @@ func (r *Summary) page(decl []byte) report.Page {
 			"divided by %.4g", c.Dim, c.Norm)}, report.Fact{Name: "releases", Value: words.Whole(c.Releases)})
 		if len(c.Rules) > 0 {
 			out.Tables = append(out.Tables, c.table(r.lo, r.hi))
+		}
+		if b := c.Best; b != nil && b.Interval != nil {
+			out.Facts = append(out.Facts, report.Fact{Name: b.Of + " over the best fixed rule, " + b.Over,
+				Value: b.Text() + " a decision (" + spread(b.Interval) + ")"})
+		}
+		if c.Effects != nil {
+			out.Tables = append(out.Tables, c.effects())
 		}
 	} else {
 		out.Tables = append(out.Tables, r.arms())

@@ -145,6 +145,7 @@ func viewOf(info serve.Info, r *Summary) *View {
 	}
 	v.Answer = answerOf(info, r)
 	if v.Contexts = contextsOf(info); v.Contexts != nil {
+		v.Contexts.Effects = r.Contexts.Effects
 		v.Decisions, v.Batches = info.Contextual.Decisions, info.Contextual.Releases
 	}
 	for i := range v.Arms {
@@ -288,7 +289,9 @@ type Data struct {
 	Range [2]float64 `json:"range"`        // of rewards
 	// Course are the arms' private means, a list for each arm; with contexts what rules would have
 	// earned, a list for each of Lines.
-	Lines  []string `json:"lines,omitempty"`
+	Lines []string `json:"lines,omitempty"`
+	// Gain is what the course after those of Lines is of, if there is one.
+	Gain   string   `json:"gain,omitempty"`
 	Course []Course `json:"course"`
 	// Hours and Days are the decisions that were issued, by arm: the last two weeks by hour, and
 	// the last 400 days by day.
@@ -400,6 +403,7 @@ type drawn struct {
 	courses []Course
 	last    *time.Time
 	against []*[2]float64
+	effects *Effects
 }
 
 // dataOf is how an experiment is, and its charts' data; what was drawn before serves until there is
@@ -422,6 +426,9 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 			if before.courses, err = earnings(ctx, e, info); err != nil {
 				return info, nil, nil, err
 			}
+			if before.effects, err = effectsOf(ctx, e, info); err != nil {
+				return info, nil, nil, err
+			}
 			before.tip = info.Tip
 		}
 	} else if before.courses == nil || before.tip != info.Tip {
@@ -429,7 +436,7 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 		if err != nil && !errors.Is(err, serve.ErrTranscript) { // of which the page says so
 			return info, nil, nil, err
 		}
-		*before = drawn{info.Tip, courses, r.Last, serve.AgainstControl(r.decl, info.Arms, *r.Verdict)}
+		*before = drawn{info.Tip, courses, r.Last, serve.AgainstControl(r.decl, info.Arms, *r.Verdict), nil}
 	}
 	r.Last, r.against = before.last, before.against
 	d := &Data{Range: [2]float64{r.lo, r.hi}, Course: before.courses}
@@ -437,8 +444,12 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 		d.Arms = append(d.Arms, q.name)
 	}
 	if r.Contexts != nil {
+		r.Contexts.Effects = before.effects
 		for _, rule := range r.Contexts.Rules {
 			d.Lines = append(d.Lines, rule.Name)
+		}
+		if g := r.Contexts.Best; g != nil {
+			d.Gain = g.Of + " less the best fixed rule"
 		}
 	}
 	hours, err := e.Hours(ctx, name)

@@ -38,6 +38,18 @@ func axisOfMeasure(m serve.Measure) axis {
 	return axisOver(m.Range[0], m.Range[1], all)
 }
 
+// axisOfEffects is that of what matters, with 0 on it.
+func axisOfEffects(e *Effects) axis {
+	all, most := []*[2]float64{{0, 1e-9}}, 0.0
+	for _, f := range e.Each {
+		if all = append(all, &[2]float64{min(f.Mean, 0), max(f.Mean, 0)}); f.Interval != nil {
+			all = append(all, f.Interval)
+		}
+		most = max(most, all[len(all)-1][1], -all[len(all)-1][0])
+	}
+	return axisOver(-most, most, all)
+}
+
 // axisOver is from the least to the largest of what is drawn within a range, rounded outward to tenths
 // of its length.
 func axisOver(least, most float64, all []*[2]float64) axis {

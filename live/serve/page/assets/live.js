@@ -8,19 +8,25 @@
 
   // Means hold until the next release of their arm, so their lines are steps: by time, or by how many
   // decisions had been released. With contexts they are what rules would have earned.
-  const figure = document.getElementById("course"), over = document.getElementById("over");
+  const over = document.getElementById("over"), drawn = {course: null, gain: null};
   const lines = () => data.lines ?? data.arms, lead = () => lines().indexOf(leader());
-  let course = null;
+  // What a policy wins over the best fixed rule is a course of its own, below those of the rules.
   const drawMeans = () => {
-    const at = over.value === "time" ? 0 : 1;
-    const x = [...new Set(data.course.flatMap(c => c.points.map(p => p[at])))].sort((a, b) => a - b);
-    figure.hidden = over.parentElement.hidden = !x.length;
+    const rules = data.course.filter(c => c.arm < lines().length), wins = data.course.filter(c => c.arm >= lines().length);
+    over.parentElement.hidden = !rules.some(c => c.points.length);
+    drawCourse("course", rules, "mean", c => lines()[c.arm]);
+    if (document.getElementById("gain")) drawCourse("gain", wins, "difference", () => data.gain);
+  };
+  const drawCourse = (id, courses, label, name) => {
+    const at = over.value === "time" ? 0 : 1, figure = document.getElementById(id);
+    const x = [...new Set(courses.flatMap(c => c.points.map(p => p[at])))].sort((a, b) => a - b);
+    figure.hidden = !x.length;
     if (!x.length) return;
-    course ??= Charts.make(figure, {kind: "step", table: true, labels: true, focus: true,
+    drawn[id] ??= Charts.make(figure, {kind: "step", table: true, labels: true, focus: true,
       x: at ? {kind: over.value === "log" ? "log" : "number", label: "decisions released"} : {kind: "time", label: "time, UTC"},
-      y: {label: "mean"}, series: data.course.map(c => ({name: lines()[c.arm], hue: c.arm % 8 + 1, dash: c.arm > 3, band: true}))});
+      y: {label}, series: courses.map(c => ({name: name(c), hue: c.arm % 8 + 1, dash: c.arm > 3, band: true}))});
     const last = x.at(-1), end = at ? last * 1.01 : Math.max(last + 1, Math.min(Date.now() / 1000, last + (last - x[0]) / 25));
-    course.set({x, end, lead: lead(), series: data.course.map(c => {
+    drawn[id].set({x, end, lead: lead(), series: courses.map(c => {
       const y = [], lo = [], hi = [];
       let next = 0;
       for (const t of x) {
@@ -31,7 +37,7 @@
       return {y, lo, hi};
     })});
   };
-  over.addEventListener("change", () => { course?.destroy(); course = null; drawMeans(); });
+  over.addEventListener("change", () => { for (const id in drawn) { drawn[id]?.destroy(); drawn[id] = null; } drawMeans(); });
 
   // Decisions in bins that fit the age, from seconds to days; the last ends now.
   const crowd = document.getElementById("traffic"), by = document.getElementById("by");
@@ -87,7 +93,7 @@
     for (const id in html) swap(id, html[id]);
     data.id = more.id;
     for (const c of more.course ?? []) {
-      const points = data.course[c.arm].points;
+      const points = (data.course[c.arm] ??= {arm: c.arm, points: []}).points;
       points.length = c.from;
       points.push(...c.points);
     }
