@@ -237,13 +237,18 @@
     const key = JSON.stringify([series, log]);
     if (key !== drawn) {
       chart?.destroy();
-      chart = Charts.make($("regret"), {kind: "line", x: {kind: "log", label: "round"}, y: {label: "regret", log, min: log ? undefined : 0}, series, table: true, height: innerWidth < 560 ? 260 : 380});
+      chart = Charts.make($("regret"), {kind: "line", x: {kind: "log", label: "round", whole: true}, y: {label: "regret", log, min: log ? undefined : 0}, series, table: true, height: innerWidth < 560 ? 260 : 380});
       drawn = key;
     }
     const seen = y => log ? y.map(v => v > 0 ? v : null) : y;
     const data = p.lines.map(l => ({y: seen(l.mean), ...(l.asked ? {lo: seen(runs ? l.q05 : l.lo), hi: seen(runs ? l.q95 : l.hi)} : {})}));
     if (least) data.push({y: seen(least.value)});
-    chart.set({x: p.at, series: data});
+    // A zoom: the rounds before are left out, and the axis of regret fits what is left.
+    $("from").max = Math.max(0, Math.ceil(Math.log10(p.horizon)) - 1);
+    const begins = 10 ** $("from").value, skip = Math.max(0, p.at.findIndex(t => t >= begins)), rest = a => a && a.slice(skip);
+    $("from-value").textContent = number(begins);
+    $("from").setAttribute("aria-valuetext", "round " + number(begins));
+    chart.set({x: rest(p.at), series: data.map(d => ({y: rest(d.y), lo: rest(d.lo), hi: rest(d.hi)}))});
     table(p);
     tell(p, least);
     beyond(p);
@@ -266,10 +271,12 @@
         cell(last(l.mean), within(last(l.mean), last(l.hi) - last(l.mean))),
         t ? cell(last(t.mean), within(last(t.mean), last(t.hi) - last(t.mean))) : cell(null, "–"),
         l.price ? cell(l.price.mean, within(l.price.mean, l.price.half)) : cell(null, "–"),
-        l.price?.times ? cell(l.price.times, l.price.times.toFixed(2) + "×") : cell(null, "–"),
+        l.price?.times ? cell(l.price.times, priceOf(l)) : cell(null, "–"),
         make("td", {}, k < order.length - 1 && p.verdicts.length && !p.unranked ? says[p.verdicts[k]] : ""));
     }));
   };
+  // What sotto run calls the price: the difference over the regret without privacy.
+  const priceOf = l => (l.price.times - 1).toFixed(2).replace("-", "\u2212");
   const budget = b => b.split(",").map(part => {
     const [name, value] = part.split("=");
     return ({epsilon: "ε", delta: "δ", rho: "ρ"})[name] + " = " + brief(value);
@@ -293,9 +300,11 @@
       if (l.price) {
         out.push(`. Without privacy it has ${number(last(p.lines[l.twin].mean))}: `);
         const shown = Math.abs(l.price.mean) > l.price.half;
-        out.push(...(shown ? ["privacy costs ", strong(number(l.price.mean)), l.price.times ? `, ${l.price.times.toFixed(2)} times the regret` : ""] : ["no price can be seen in these runs"]));
+        out.push(...(shown ? ["the difference is ", strong(number(l.price.mean)), l.price.times ? `, a price of ${priceOf(l)}` : ""] : [strong("privacy is free here"), ", as far as these runs can tell"]));
       }
       out.push(". ");
+      const plain = l.private && asked.find(a => !a.private);
+      if (plain) out.push(`${plain.title}, which hides nobody's reward, has ${number(last(plain.mean))}. `);
     };
     const equal = p.lines.every(l => last(l.mean) === 0);
     if (p.unranked) out.push(strong("These regrets rank no policy"), ": rewards leave the declared range and are clipped to it, which changes which arm is best, or may. Declare the range that they have, under Play, More. ");
@@ -410,9 +419,16 @@
   // Four steps for who has never heard of bandits: each is a link, and what to see in it.
   const tour = [
     ["arms=0.5,0.6&policies=successive-elimination,kl-ucb&epsilon=0.5&horizon=100000", "Two versions of a page, one liked by 50 % and one by 60 % of visitors. Always guessing would lose 5 in 100 visitors for ever. A policy that learns (KL-UCB) stops losing: its line bends.", "Next: hide each visitor"],
-    ["arms=0.5,0.6&policies=dp-imed,kl-ucb&epsilon=0.1&horizon=100000", "Now no single visitor's reaction may show (ε = 0.1). The private policy learns from noisy sums, so it takes longer: the gap between the lines is the price of privacy.", "Next: turn the knob"],
+    ["arms=0.5,0.6&policies=dp-imed,kl-ucb&epsilon=0.1&horizon=100000", "Now no single visitor's reaction may show (ε = 0.1). The private policy learns from noisy sums, so it takes longer: the gap between its two lines is what privacy costs.", "Next: turn the knob"],
     ["arms=0.5,0.6&policies=dp-imed,kl-ucb&epsilon=1&horizon=100000", "At ε = 1 the gap to KL-UCB is gone: the bar below the knob says what is given up for that.", "Next: which policy"],
-    ["arms=0.5,0.6&policies=dp-imed,dp-ts,adap-klucb,dp-se&epsilon=1&horizon=1000000", "Private policies differ by more than privacy costs. Grey ones are older; the table below has the price of each. Now change arms, rounds and knob as you like.", ""],
+    ["arms=0.5,0.6&policies=dp-imed,dp-ts,adap-klucb,dp-se&epsilon=1&horizon=1000000", "Private policies differ by more than privacy costs. Grey ones are older; the table below says what privacy costs each. Now change arms, rounds and knob as you like.", ""],
+  ];
+  // Worlds to begin with: few arms, many, and rates as low as those of clicks.
+  const examples = [
+    ["Five arms, far apart", "arms=0.25,0.375,0.5,0.625,0.75&horizon=1000000"],
+    ["Two arms, close: 50 % and 52 %", "arms=0.5,0.52&horizon=1000000"],
+    ["Low rates: 2 %, 2.5 % and 3 %", "arms=0.02,0.025,0.03&horizon=10000000"],
+    ["Twenty arms, 1 to 5 %", `arms=${Array.from({length: 20}, (_, i) => +(0.01 + 0.04 * i / 19).toFixed(4)).join(",")}&horizon=10000000`],
   ];
   let station = 0;
   const visit = () => {
@@ -433,6 +449,8 @@
     }
     $("add").hidden = false;
     $("add").disabled = state.arms.length >= offers.maxArms;
+    // Of low rates the sliders end at a tenth, or they could not be told apart.
+    const widest = state.arms.every(law => Number(law) <= .1) ? .1 : 1;
     $("arm-list").replaceChildren(...state.arms.map((law, i) => {
       const mean = Number(law), plain = law !== "" && !Number.isNaN(mean), n = i + 1;
       const text = make("input", {value: law, "aria-label": `Arm ${n}: mean or law`, size: 6, spellcheck: "false"});
@@ -441,9 +459,9 @@
       const off = make("button", {type: "button", "aria-label": `Remove arm ${n}`, disabled: state.arms.length <= 2}, "×");
       off.onclick = () => { state.arms.splice(i, 1); arms(); change(); $("add").focus(); };
       if (!plain) return make("div", {class: "arm law"}, make("span", {}, String(n)), text, off);
-      const range = make("input", {type: "range", min: 0, max: 1, step: 0.005, "aria-label": `Mean of arm ${n}`});
+      const range = make("input", {type: "range", min: 0, max: widest, step: widest / 200, "aria-label": `Mean of arm ${n}`});
       range.value = mean;
-      range.oninput = () => { text.value = state.arms[i] = range.value; change(); };
+      range.oninput = () => { text.value = state.arms[i] = String(Number(Number(range.value).toFixed(4))); change(); };
       return make("div", {class: "arm"}, make("span", {}, String(n)), range, text, off);
     }));
   };
@@ -511,6 +529,18 @@
       $("arm-list").lastChild.querySelector("input").focus();
     });
     $("tour-next").addEventListener("click", visit);
+    $("example").append(...examples.map(([name], i) => make("option", {value: i}, name)));
+    $("example").addEventListener("change", () => {
+      if ($("example").value === "") return;
+      const q = new URLSearchParams(write(state));
+      q.delete("csv");
+      for (const [k, v] of new URLSearchParams(examples[$("example").value][1])) q.set(k, v);
+      state = read(q.toString());
+      $("example").value = "";
+      fill();
+      change();
+    });
+    $("from").addEventListener("input", () => { if (picture) draw(picture); });
     $("controls").addEventListener("submit", e => e.preventDefault());
     const drop = async file => {
       if (!file) return;

@@ -13,7 +13,7 @@
 // names beside the ends of lines, as far as there is room, and with focus, of five series or more, the
 // one that set calls lead and the one that is pointed at, or chosen by ↑ ↓, have colours and bands, the
 // rest is grey; x.bin, of steps, is how
-// long the last of them is; points says whether values have dots, and span that a line goes on where
+// long the last of them is; x.whole has a logarithmic axis begin at a power of ten; points says whether values have dots, and span that a line goes on where
 // y is null, where else it has a gap: .set({x: [], end, lead, series: [{y: [], lo: [], hi: []}]}) draws,
 // the last values until end if it is given, as often as wished, and .destroy() takes it away.
 "use strict";
@@ -174,7 +174,7 @@ const Charts = (() => {
           ...(spec.x.bin ? {dataIdx: (u, k, i, x) => Math.max(0, u.data[0][i] > x ? i - 1 : i)} : {})},
         tzDate: t => uPlot.tzDate(new Date(t * 1000), "Etc/UTC"),
         scales: {
-          x: {time: time_, ...(spec.x.kind === "log" ? {distr: 3, range: (u, lo, hi) => lo < hi ? [lo, hi] : [(lo ?? 1) / 10, (hi ?? 1) * 10]} : {})},
+          x: {time: time_, ...(spec.x.kind === "log" ? {distr: 3, range: (u, lo, hi) => lo < hi ? [spec.x.whole ? 10 ** Math.floor(Math.log10(lo) + 1e-9) : lo, hi] : [(lo ?? 1) / 10, (hi ?? 1) * 10]} : {})},
           y: spec.y.log ? {distr: 3} : {range: (u, lo, hi) => {
             if (lo == null) return [0, 1];
             const [a, b] = uPlot.rangeNum(lo, hi, .08, true);

@@ -140,7 +140,7 @@ func TestErrors(t *testing.T) {
 		"policies=dp-se:beta=x":       `policies: beta is "x", must be above 0, below 1`,
 		"policies=dp-ucb&trust=local": "policies: under trust local: ",
 		"policies=adac-ucb": "policies: takes rho | epsilon,delta | alpha,epsilon, and " +
-			"the budget is epsilon=0.5",
+			"the budget is epsilon=1",
 		"csv=log.csv":   "csv: log.csv is not here: drop the file in again",
 		"arm=1":         `link is "arm", must be made of arms, csv, `,
 		"seed=1&seed=2": `seed is "1 and 2", must be given once`,

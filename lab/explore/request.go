@@ -93,11 +93,12 @@ func bad(field, value, must string, args ...any) error {
 	return &Error{Field: field, Value: value, Must: fmt.Sprintf(must, args...)}
 }
 
-// Default is what a page shows that was asked for nothing.
+// Default is what a page shows that was asked for nothing: what is recommended, beside a policy without
+// privacy that it is as good as, and an older one that it is not.
 func Default() Request {
 	return Request{Arms: []string{"0.25", "0.375", "0.5", "0.625", "0.75"}, Lo: 0, Hi: 1,
-		Policies: []Choice{{Policy: "dp-imed"}, {Policy: "dp-ts"}, {Policy: "adap-klucb"}},
-		Budget:   privacy.Pure{Epsilon: 0.5}, Trust: continuous, Horizon: 1_000_000, Runs: 1024, Points: 60,
+		Policies: []Choice{{Policy: "dp-imed"}, {Policy: "kl-ucb"}, {Policy: "adap-klucb"}},
+		Budget:   privacy.Pure{Epsilon: 1}, Trust: continuous, Horizon: 1_000_000, Runs: 1024, Points: 60,
 		Seed: 1, Level: 0.05}
 }
 

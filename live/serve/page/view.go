@@ -449,7 +449,7 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 			d.Lines = append(d.Lines, rule.Name)
 		}
 		if g := r.Contexts.Best; g != nil {
-			d.Gain = g.Of + " less the best fixed rule"
+			d.Gain = g.Of + ", over the best"
 		}
 	}
 	hours, err := e.Hours(ctx, name)
