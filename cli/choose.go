@@ -108,6 +108,7 @@ func (c *chooseCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	w := waiting(s, "choose", 0)
+	w.atMost(0, c.Time)
 	q.Progress = func(p choose.Progress) {
 		line := fmt.Sprintf("look %d: %d policies, %d runs; %d of %d neighbours are not settled",
 			p.Look, p.Policies, p.Runs, p.Unsettled, max(p.Policies-1, 0))

@@ -50,8 +50,14 @@ func (c *letorCommand) Run(ctx context.Context, s streams) error {
 	} else if err := f.Close(); err != nil {
 		return err
 	}
+	bar := waiting(s, "letor", 0)
 	arms, err := letor.Cluster(ctx, open, letor.Options{Clusters: int(c.Clusters), Seed: c.Seed.X,
-		Features: c.Features, Sample: int(c.Sample), Starts: c.Starts, Raw: c.Raw})
+		Features: c.Features, Sample: int(c.Sample), Starts: c.Starts, Raw: c.Raw,
+		Progress: func(done, all int) {
+			bar.of(all)
+			bar.tell(done, "")
+		}})
+	bar.end()
 	switch {
 	case errors.Is(err, context.Canceled):
 		return interrupted("stopped; nothing was written")

@@ -80,6 +80,7 @@ func (c *planBudget) Run(ctx context.Context, s streams) error {
 	}
 	w := waiting(s, "plan budget", 0)
 	q.Progress = func(p experiment.BudgetProbe) {
+		w.atMost(p.Most, 0)
 		w.step(fmt.Sprintf("ε=%.4g  %+.1f ± %.1f %%", p.Epsilon, 100*p.Ratio, 100*p.Half))
 	}
 	a, err := q.Run(ctx)

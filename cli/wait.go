@@ -21,7 +21,9 @@ type wait struct {
 	to        io.Writer
 	terminal  bool
 	name      string
-	done, all int // steps; all is 0 if nobody knows how many there will be
+	done, all int           // steps; all is 0 if nobody knows how many there will be
+	most      bool          // there may be fewer
+	limit     time.Duration // after which it ends, whatever is done; 0 for none
 	from      time.Time
 	at        time.Duration // when the last step was done
 	shown     bool          // the line is there
@@ -60,6 +62,13 @@ func (w *wait) of(steps int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = steps
+}
+
+// atMost is how many steps there will be at most, and after which time it ends anyway; each is 0 if nobody knows.
+func (w *wait) atMost(steps int, limit time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all, w.most, w.limit = steps, true, limit
 }
 
 // tell is that a step is done, with what is to be said of it; empty is nothing.
@@ -110,13 +119,22 @@ func (w *wait) clear() {
 // text is the line after so much time. Steps take about as long as those before them did.
 func (w *wait) text(spent time.Duration) string {
 	text := w.name
+	of, about := "of", "about"
+	if w.most {
+		of, about = "of at most", "at most about"
+	}
 	if w.all > 0 {
-		text += fmt.Sprintf(": %d of %d", min(w.done, w.all), w.all)
+		text += fmt.Sprintf(": %d %s %d", min(w.done, w.all), of, w.all)
 	}
 	text += ", " + spent.Round(time.Second).String()
+	left := w.limit - spent
 	if 0 < w.done && w.done < w.all {
-		left := time.Duration(float64(w.at)/float64(w.done)*float64(w.all-w.done)) - (spent - w.at)
-		text += fmt.Sprintf(", about %v left", max(left, time.Second).Round(time.Second))
+		steps := time.Duration(float64(w.at)/float64(w.done)*float64(w.all-w.done)) - (spent - w.at)
+		if left = steps; w.limit > 0 {
+			left = min(steps, w.limit-spent)
+		}
+	} else if w.limit == 0 {
+		return text
 	}
-	return text
+	return text + fmt.Sprintf(", %s %v left", about, max(left, time.Second).Round(time.Second))
 }

@@ -65,4 +65,16 @@ func TestWait(t *testing.T) {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
+	for _, c := range []struct {
+		done, all int
+		limit     time.Duration
+		want      string
+	}{{3, 0, time.Minute, "x, 30s, at most about 30s left"}, {1, 3, 0, "x: 1 of at most 3, 30s, at most about 30s left"},
+		{1, 3, 40 * time.Second, "x: 1 of at most 3, 30s, at most about 10s left"}, {0, 0, 0, "x, 30s"}} {
+		w := &wait{name: "x", done: c.done, at: 20 * time.Second}
+		w.atMost(c.all, c.limit)
+		if got := w.text(30 * time.Second); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
 }

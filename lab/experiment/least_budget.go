@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/sotto-dp/sotto/bandit"
@@ -43,6 +44,7 @@ const (
 // A BudgetProbe is what was found at one ε.
 type BudgetProbe struct {
 	Epsilon float64
+	Most    int     // probes that there are at most in this search
 	Regret  float64 // mean at the horizon
 	// Ratio is what it is above the regret without privacy, as a share of it; Ratio ± Half is its
 	// Student interval of level 95 %.
@@ -260,7 +262,8 @@ func (s *budgetSearch) probe(ctx context.Context, i int) (BudgetProbe, error) {
 	if err != nil {
 		return BudgetProbe{}, err
 	}
-	p := BudgetProbe{Epsilon: s.answer.Grid[i]}
+	n := len(s.answer.Grid)
+	p := BudgetProbe{Epsilon: s.answer.Grid[i], Most: min(n, 3*bits.Len(uint(n))+2)} // of three searches and both ends
 	p.Regret, _, _ = stats.Mean(regret)
 	difference := make([]float64, len(regret))
 	for r := range regret {

@@ -27,6 +27,8 @@ type Options struct {
 	// the sample: in the MSLR data some are counts in the millions, and alone would decide.
 	// [Chowdhury and Zhou 2023] does not say.
 	Raw bool
+	// Progress is told of each part that is done, of all: the sample, each start, the second reading. It may be nil.
+	Progress func(done, all int)
 }
 
 // Defaults of Options.
@@ -82,6 +84,13 @@ func Cluster(ctx context.Context, open func() (io.ReadCloser, error), o Options)
 	if err != nil {
 		return Arms{}, err
 	}
+	done := 0
+	tell := func() {
+		if done++; o.Progress != nil {
+			o.Progress(done, o.Starts+2)
+		}
+	}
+	tell()
 	n := len(points) / dim
 	if n < o.Clusters {
 		return Arms{}, fmt.Errorf("letor: the file has %d rows, must have at least as many as "+
@@ -105,6 +114,7 @@ func Cluster(ctx context.Context, open func() (io.ReadCloser, error), o Options)
 		if inertia < best {
 			centres, steps, best = start, taken, inertia
 		}
+		tell()
 	}
 	if centres == nil {
 		return Arms{}, errors.New("letor: squared distances overflow: the features are too large " +
