@@ -64,16 +64,23 @@ const (
 // need a proof that the ledger does not have.
 //
 // AddSum takes one reward at most: sums cannot be clipped. Unclipped is an error. A slot holds 2^42
-// rewards. The time of a draw is not hidden: see package noise.
+// rewards. The noise of Laplace and Gaussian is drawn ahead, beside whoever goes on, so that the time of
+// a release does not tell of it (ahead.go). The time of other mechanisms' draws is not hidden: see
+// package noise.
 func Real(cfg Config) (Curator, error) {
 	src, err := noise.Secure()
 	if err != nil {
 		return nil, fmt.Errorf("curator: %w", err)
 	}
-	return exact(cfg, src)
+	c, err := exact(cfg, src)
+	if one, ok := c.(*curator[int64]); ok {
+		drawAhead(one)
+	}
+	return c, err
 }
 
-// exact is Real on given bits. Whoever knows them knows the noise: it is for Real and for tests.
+// exact is Real on given bits, drawn when they are needed. Whoever knows them knows the noise: it is for
+// Real and for tests.
 func exact(cfg Config, src rand.Source) (Curator, error) {
 	if cfg.Trust != nil {
 		return newDistributed(cfg, nil, src)

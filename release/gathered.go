@@ -349,7 +349,11 @@ func RealGathered(cfg Config, g Gathering) (*Gathered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("curator: %w", err)
 	}
-	return newGathered(cfg, g, src)
+	c, err := newGathered(cfg, g, src)
+	if err == nil {
+		drawAhead(c.curator)
+	}
+	return c, err
 }
 
 // newGathered is RealGathered on given bits. Whoever knows them knows the noise.
