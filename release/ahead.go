@@ -10,8 +10,8 @@ import (
 // leastAhead is how many draws are ready at least, once there was time for them.
 const leastAhead = 32
 
-// mostAhead bounds them: those of a curator with more slots are drawn when they are needed.
-const mostAhead = 1024
+// mostAhead bounds them: those of a curator with more numbers are drawn when they are needed.
+const mostAhead = 4096
 
 // ahead is a sampler whose noise was drawn before it is asked for. Exact samplers reject and repeat, so
 // that the time of a draw tells of the noise, and of a sum from which it is known what was released
@@ -33,8 +33,9 @@ type drawn struct {
 	err error
 }
 
-func newAhead(law sampler[int64], slots int) *ahead {
-	a := &ahead{law: law, stock: make(chan drawn, min(max(slots, leastAhead), mostAhead))}
+// newAhead is ready for a release of so many numbers.
+func newAhead(law sampler[int64], most int) *ahead {
+	a := &ahead{law: law, stock: make(chan drawn, min(max(most, leastAhead), mostAhead))}
 	a.refill()
 	return a
 }
@@ -81,8 +82,8 @@ func (a *ahead) stop() {
 	a.over = true
 }
 
-// drawAhead has a curator of real rewards draw ahead where each release takes one draw: Laplace and
-// Gaussian noise of sums, which is all that a live play of arms has.
+// drawAhead has a curator of real rewards draw ahead where a release takes a draw for each sum: Laplace
+// and Gaussian noise, which is all that a live play of arms has.
 func drawAhead(c *curator[int64]) {
 	build := c.build
 	var last *ahead

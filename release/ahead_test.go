@@ -101,6 +101,10 @@ func TestAheadReleasesTheSame(t *testing.T) {
 	if _, late := c.(*curator[int64]).noise.(*ahead); err != nil || late {
 		t.Errorf("a tree draws for nodes: %v, %v", late, err)
 	}
+	f, err := RealFeatures(FeatureConfig{Dim: 50, Slots: 2, Mechanism: privacy.VectorGaussian{Sigma: 1}})
+	if a, ok := f.(*features[int64]).plan.noise.(*ahead); err != nil || !ok || cap(a.stock) != 100 {
+		t.Errorf("a vector's noise is not drawn ahead for a release: %v", err)
+	}
 }
 
 // Whether the time of a release tells how large its noise is, or the sum, by hand (docs/timing.md): of Real it must

@@ -92,16 +92,21 @@ func exactActions(actions [][]float64, ledger *privacy.Ledger, src rand.Source) 
 // is a product of real matrices: rounded to the grid, neither has the law that was proved private.
 // The noise of nodes that have been shown is secret, and must not be drawn again for the same
 // records: a curator of running sums is a KeptCurator, whose state goes with its releases. All are
-// StepFeatureCurators.
+// StepFeatureCurators. The noise of independent coordinates of a release, of VectorGaussian and Histogram, is drawn
+// ahead, as in Real; that of a node is not.
 func RealFeatures(cfg FeatureConfig) (FeatureCurator, error) {
 	src, err := noise.Secure()
 	if err != nil {
 		return nil, fmt.Errorf("curator: %w", err)
 	}
-	return exactFeatures(cfg, src)
+	c, err := exactFeatures(cfg, src)
+	if f, ok := c.(*features[int64]); ok && f.plan.noise != nil {
+		f.plan.noise = newAhead(f.plan.noise, f.width*len(f.n))
+	}
+	return c, err
 }
 
-// exactFeatures is RealFeatures on given bits.
+// exactFeatures is RealFeatures on given bits, drawn when they are needed.
 func exactFeatures(cfg FeatureConfig, src rand.Source) (FeatureCurator, error) {
 	if cfg.Unclipped {
 		return nil, errors.New("curator: unclipped is true, must be false for real rewards: " +
