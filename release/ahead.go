@@ -14,10 +14,9 @@ const leastAhead = 32
 const mostAhead = 4096
 
 // ahead is a sampler whose noise was drawn before it is asked for. Exact samplers reject and repeat, so
-// that the time of a draw tells of the noise, and of a sum from which it is known what was released
-// [Jin, McMurtry, Rubinstein and Ohrimenko 2022]. Nobody waits for a draw that was made ahead: when it is
-// made follows from how many were taken, which is public, and it is seen by nobody before it is used.
-// It is in memory alone: what a crash loses was in no release.
+// that the time of a draw tells of the noise, and with the release of the sum (docs/timing.md). Nobody
+// waits for a draw that was made ahead: when it is made follows from how many were taken, which is public,
+// and it is seen by nobody before it is used. It is in memory alone: what a crash loses was in no release.
 //
 // The values are those of the law, in its order.
 type ahead struct {
