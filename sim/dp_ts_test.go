@@ -16,7 +16,7 @@ import (
 
 // On random arms dp-ts has less regret than the better of zcdp-imed and dp-imed at the same ρ, from ten
 // arms on by more than five standard errors of the difference; seeds are fixed. SOTTO_RUNS=24 prints the
-// table of docs/grid.md, with so many worlds a row and what the worst 5 % of them lose.
+// table, with so many worlds a row and what the worst 5 % of them lose.
 func TestThompsonOnReleasesWins(t *testing.T) {
 	type class struct {
 		arms    int

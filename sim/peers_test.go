@@ -18,7 +18,7 @@ import (
 
 // Other people's bandits of K arms beside ours, on the same random instances at the same ρ: auto has
 // less regret than each of the private ones, by more than five standard errors of the difference; seeds
-// are fixed. SOTTO_RUNS=24 prints the table of docs/grid.md, over so many instances a column.
+// are fixed. SOTTO_RUNS=24 prints a table, over so many instances a column.
 func TestPeersOfArmsLose(t *testing.T) {
 	if testkit.Race {
 		t.Skip("one goroutine that simulates round by round, slow under the race detector")

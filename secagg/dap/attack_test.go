@@ -551,7 +551,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// The sizes of docs/two-servers.md.
+// How many bytes a report has.
 func TestSizes(t *testing.T) {
 	for grid, want := range map[uint64]int{1: 304, 1024: 912, 1 << 20: 1584} {
 		w := newWorld(t, grid)
