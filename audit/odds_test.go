@@ -140,7 +140,7 @@ func gaussian(eps float64) func(bool, *noise.Fast) float64 {
 
 const oddsDelta = 1e-5
 
-// oddsCell is the audits of one cell of the table in docs/privacy.md.
+// oddsCell is the audits of one cell of the table that it prints.
 func oddsCell(kind string, eps float64, games, audits int, each func(s audit.Scores, delta float64)) {
 	draw, delta := laplace(eps), 0.0
 	switch kind {

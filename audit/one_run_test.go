@@ -229,7 +229,7 @@ func TestOneRunFindsHalfTheNoise(t *testing.T) {
 	}
 }
 
-// The figures of docs/privacy.md.
+// How much one run shows of a claim, for several μ, m and δ.
 func TestOneRunFigures(t *testing.T) {
 	for _, c := range []struct {
 		mu, delta float64
