@@ -8,7 +8,7 @@
 // never. It does no input or output and reads no clock: whoever runs it hands in the time, makes
 // durable what it is told to, and signs the tickets.
 //
-//   - To the unit behind a ticket: her reward is clipped, counts once at most, and leaves in one
+//   - To the unit behind a ticket: its reward is clipped, counts once at most, and leaves in one
 //     release, with the noise that the ledger was charged for. Until then nothing that a Live says
 //     depends on it, nor on whether it came, when, or how often: not an answer, an arm, a count, or
 //     the time of a release. A deadline that passes without a reward counts with the declared
@@ -46,7 +46,7 @@
 // Where the policy releases running Gram matrices (linear.LinUCB in leaves), a decision's vector
 // and its reward are protected together, under joint differential privacy: the lines have noisy
 // matrices and nothing else, segments end by count, and no error has anything of a vector. Then
-// whoever is not the unit must not see what she was given, nor vectors, nor propensities: that is
+// whoever is not the unit must not see what it was given, nor vectors, nor propensities: that is
 // the caller's. There are no rules, whose weights would tell. The curator is a release.KeptCurator:
 // its state is in the state, and the one that goes with a line must be durable with it, or neither;
 // see there for what would be lost by going back.

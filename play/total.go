@@ -27,7 +27,7 @@ const (
 const MaxReports = 1000
 
 // A Total is what has come of one decision, where several reports of it can count. It is one person's, as
-// clear as she has reported it, and is kept until the decision is released and no longer.
+// clear as it was reported, and is kept until the decision is released and no longer.
 //
 // The order of reports changes nothing, up to MaxReports, of what adds up. A sum is kept as two: of what adds and of what takes away, in
 // whole steps, each of which stops at a bound. min(bound, Σ) of what is not negative does not depend on the

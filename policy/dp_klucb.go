@@ -27,7 +27,7 @@ import (
 // d_ε by the noise-aware J_{m/N} (divergence.DEpsNoisy), with which exp(−log t) bounds the chance
 // that an arm's index is below its mean for any fixed t, number N of samples and m of noises, not only
 // in the long run; that is ours too. m counts what the releases say (privacy.Released.Noises): one from a server that
-// is believed, two from two servers, one for each user who adds her own. So the bound holds for these,
+// is believed, two from two servers, one for each user who adds their own. So the bound holds for these,
 // too, with the ε of the noise that was really added. Of d_ε it is not known: the paper's proof is
 // not at hand, and is for one noise a release.
 type DPKLUCB struct{ accumulation }

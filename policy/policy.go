@@ -1,6 +1,6 @@
-// Package policy holds bandit policies as post-processing: each chooses its plays from released
-// statistics alone, so its privacy is inherited from the releases and never re-proved. It imports
-// privacy and divergence, and never a package that holds rewards.
+// Package policy has the bandit policies. Each chooses its plays from released statistics alone
+// (post-processing), so it inherits the privacy of the releases and needs no proof of its own. The
+// package imports privacy and divergence, and never a package that holds rewards.
 package policy
 
 import (

@@ -16,7 +16,7 @@
 //
 // Every release reads one slot: rewards that belong together and to no other slot. A record is in
 // one slot, so it is read by the releases of that slot and by no others. Releases of one slot add
-// up (sequential composition, [Azize 2024, Proposition 2.9]); over slots the worst counts (parallel
+// up (sequential composition, [Azize 2024, Proposition 2.9]); of several slots the worst counts (parallel
 // composition, [Azize 2024, Lemma 2.10]). Ledger.Total is that maximum of sums, in every currency
 // at once. It rests on four things that the curator must keep:
 //
@@ -27,8 +27,8 @@
 //     enters its sum once;
 //   - noise is drawn once for each release and kept, also after a restart.
 //
-// Slots may be opened in the light of earlier releases: given these, both data sets agree on every
-// slot but the one that holds the differing reward ([Azize 2024, Appendix C.1.2]; Lemma 2.10 itself
+// Earlier releases may decide which slots are opened: given these, both data sets agree on every
+// slot except the one that holds the differing reward ([Azize 2024, Appendix C.1.2]; Lemma 2.10 itself
 // is for a partition fixed in advance; Coq checks it for ε and slots that are chosen as one goes,
 // proofs/Composition.v#parallel_composition). The mechanisms must be fixed in advance, or be capped in
 // advance in one currency: ε, ρ, a Rényi divergence, μ of Gaussian DP, or ε and δ added up
@@ -39,15 +39,15 @@
 // Costs follow from the noise itself: a Mechanism is data about noise, no promise about privacy,
 // and what the ledger does not know costs ∞.
 //
-// # Whom users need not believe
+// # Noise without a trusted server
 //
 // Some mechanisms say who adds the noise, and keep a reward from the server too. Aggregated is one
 // release of [Chowdhury and Zhou 2023, Algorithm 1]: rewards as integers, noise by the server
-// (central), by each user for himself (local) or in shares (secagg), the sum modulo m. Behind a
+// (central), by each user alone (local) or in shares (secagg), the sum modulo m. Behind a
 // shuffler there are three, which differ in what they guarantee: ShuffledCount is ε-DP, a count of
 // bits; SplitMix is (ε,δ)-DP, with δ for the shares; Clones is (ε,δ)-DP, local noise amplified.
 // Shares of noise are calibrated to Users, the smallest promised number of honest users that
-// answer: with fewer there must be no release. None of this is seen by a policy: it gets sums, and
+// answer: with fewer there must be no release. A policy sees none of this: it gets sums, and
 // the tail of the noise in them.
 //
 // # Budgets, losses and conversions

@@ -150,14 +150,14 @@ func (n Noise) Reach() int64 {
 	return int64(math.Ceil(l * x))
 }
 
-// LocalReport is what a user sends under local trust, in steps: her reward, clipped, with one whole
-// noise. It may be seen by everybody. She must not send for one reward twice.
+// LocalReport is what a user sends under local trust, in steps: the reward, clipped, with one whole
+// noise. It may be seen by everybody. A user must not send for one reward twice.
 func LocalReport(n Noise, c Clip, reward float64) (int64, error) {
 	z, err := n.Draw()
 	return c.Steps(reward) + z, err
 }
 
-// Round is what a user splits between two servers: her reward, clipped, as a multiple of 1/grid of
+// Round is what a user splits between two servers: the reward, clipped, as a multiple of 1/grid of
 // the range, rounded up with the probability of the fraction and else down, so that its mean is the
 // reward. The reward's share of the range is taken as a multiple of 2^-53. grid is from 1 to 2^20.
 func (d Clip) Round(reward float64, grid int) (int, error) {

@@ -27,8 +27,8 @@
 //
 // Simulated adds fast floating-point noise from a run's stream: for simulated rewards only. Real
 // keeps fixed-point integer sums and adds discrete noise, drawn exactly from a generator keyed by
-// the operating system: for rewards that belong to people. Which one it is is decided where the
-// curator is built, and nowhere else; the slots, the tree and the hybrid are the same code.
+// the operating system: for rewards that belong to people. The constructor alone decides between
+// them; the slots, the tree and the hybrid are the same code.
 //
 // # What is assumed
 //

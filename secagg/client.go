@@ -483,7 +483,7 @@ func (c *Client) survive(body []byte) error {
 		s := &c.seats[i]
 		s.alive = m.set[c.params.neighbour(c.place, i+1)]
 		if s.alive && !s.mixed {
-			return fmt.Errorf("%w: client %d survives, though she was said to be gone", ErrEquivocation, s.id)
+			return fmt.Errorf("%w: client %d survives, though it was said to be gone", ErrEquivocation, s.id)
 		}
 		// Without her word the server could count in a neighbour who was told that this
 		// client is gone, and whose message this client's mask does not protect. No share of

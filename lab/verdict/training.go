@@ -117,7 +117,7 @@ func (t Training) page(a train.Audit, plans []*train.Prepared, canary, dataName,
 		Gamma: t.Gamma, Seed: t.Seed, Broken: run.Flaw != train.Sound,
 		Cannot: []string{
 			"One canary, one data set and one starting point were tried. Others may leak more.",
-			"Who sees only the last model, and not all iterates, learns less; what he learns was not measured.",
+			"Whoever sees only the last model, and not all iterates, learns less; how much was not measured.",
 			simulatedOnly,
 		}}
 	p.fact("training", "%s", method)

@@ -1098,7 +1098,7 @@ func (l *Experiment) Guarantee() (string, error) {
 	if l.Contextual.Joint() {
 		return l.jointGuarantee(each), nil
 	}
-	how, all := "her one reward", "her %d rewards together, each at %v"
+	how, all := "one reward", "%d rewards together, each at %v"
 	if l.Aggregates() {
 		how, all = "all reports of one decision", "all reports of %d decisions together, each decision at %v"
 	}

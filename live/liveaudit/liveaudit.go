@@ -119,7 +119,7 @@ func (x shop) audits(faults ...fault) []audit.Outside {
 		all = append(all, audit.Outside{
 			Name: x.name + string(f), Twin: f != sound, Claim: x.claim, Delta: x.delta,
 			Attack: "all that is public, then the released sum", Model: "observer",
-			Adversaries: []string{"she reports 1, or never", "she reports 1, or 0"}, Cost: 100,
+			Adversaries: []string{"the unit reports 1, or never", "the unit reports 1, or 0"}, Cost: 100,
 			Worlds: func(adversary int) func() func(bool, *noise.Fast, []float64) error {
 				// what is seen before the release where she never reports
 				usual := sync.OnceValues(func() (string, error) {

@@ -20,9 +20,9 @@ const erasedArm = math.MaxUint16
 // Erase destroys what is kept of a unit: that it was assigned, what, when and how often. What stays
 // is a keyed hash of another kind, so that it is not assigned again, and does not pay a second
 // time, until the experiment is archived; that of a unit which never came is kept too, so that
-// nobody is told who did. A reward of hers that was counted stays in its sum, where it cannot be
+// nobody is told who did. A reward of the unit that was counted stays in its sum, where it cannot be
 // told from others, until that is released with its noise or destroyed: where several reports of a decision
-// count, what they were worth, and what she reports later counts nowhere. So does an event's vector,
+// count, what they were worth, and what it reports later counts nowhere. So does an event's vector,
 // without its name, and then in the transcript's Σaaᵀ. When it returns nil this is
 // durable, and what was on the disk is overwritten as far as the store can (see store.SQLite).
 //

@@ -16,8 +16,8 @@ import (
 // activated, and nothing that is told again, forced, or given to who is not in it. What was counted
 // stays, also if its unit takes it back, is erased or archived.
 //
-// So an hour tells what counts of decisions tell, when they were made: who came alone in an hour
-// finds her arm in it. It tells nothing of a reward but what the releases before it did.
+// So an hour tells what counts of decisions tell, when they were made: whoever came alone in an hour
+// finds their arm in it. It tells nothing of a reward but what the releases before it did.
 type Hour struct {
 	From      time.Time
 	Decisions []int

@@ -6,7 +6,7 @@
 // # What is promised
 //
 // To a unit whose rewards these are: what everybody can see, decisions, answers, counts, released
-// sums and when they appear, depends on her rewards by the releases alone, at the price that the
+// sums and when they appear, depends on them by the releases alone, at the price that the
 // experiment's budget says. An answer to a report depends on its own decision's public clock and
 // on nothing else: a reward that counts and one that came before have one answer, after one commit.
 // Releases are closed and shown on public ticks, see Tick. Time between ticks, under load, is

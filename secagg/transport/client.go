@@ -237,7 +237,7 @@ func (c *client) read(conn *tls.Conn, limit int) (frameType, []byte, error) {
 	case err == nil:
 		return t, payload, nil
 	case c.session.Done():
-		return 0, nil, fmt.Errorf("%w: this client has done her part, but the server did not say "+
+		return 0, nil, fmt.Errorf("%w: this client has done its part, but the server did not say "+
 			"how the session ended: %w", secagg.ErrUnfinished, broken(err))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		if err := c.session.Tick(); err != nil {
