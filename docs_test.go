@@ -223,7 +223,7 @@ const handKB = 441
 
 // What is written by hand is to be read by people: so much, and no more. Comments are not counted.
 func TestDocsSize(t *testing.T) {
-	blocks := regexp.MustCompile(`(?s)<!-- (?:classes|peers|sources|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|` +
+	blocks := regexp.MustCompile(`(?s)<!-- (?:classes|floors|peers|sources|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|` +
 		`<!-- (?:keys|instances) of \w+ -->(.*?)<!-- end -->`)
 	comments := regexp.MustCompile(`(?s)<!--.*?-->\n?`)
 	hand, by := 0, map[string]int{}
