@@ -17,7 +17,7 @@ import (
 // it is the release's own tail at α log t_ℓ. It is ε-DP as AdaPUCB is. For Bernoulli rewards and α
 // > 3 its regret is at most Σ_a (C₁(α) Δ_a log T / min(kl(μ_a, μ*), C₂εΔ_a) + 3α/(α−3)), with
 // constants that are not explicit [Azize 2024, Theorem 5.4]. It is anytime. With other noise than
-// one Laplace the index is as optimistic, but for (C.9)'s 3/2, which is 2, and the bound has the
+// one Laplace the index is as optimistic, except for (C.9)'s 3/2, which is 2, and the bound has the
 // width of that noise for that of Laplace noise: see AdaPUCB.
 //
 // While log t_ℓ is large beside h, noise lifts several indices to their cap, 1, and the source's

@@ -7,7 +7,7 @@ import (
 )
 
 // draws plays Thompson's game, "draw θ from each arm's Beta law, the largest is played", many
-// rounds at a time. The laws stay the same but for a slow growth with the round, and one arm wins
+// rounds at a time. The laws stay the same except for a slow growth with the round, and one arm wins
 // nearly always; the rounds in which it may not are found without drawing the others.
 //
 // For any c, the leader wins a round in which its θ is above c and all others are below. So only

@@ -202,7 +202,7 @@ func (p *Split) JoinAt(n int, share float64) error {
 // was released.
 func (p *Split) JointEnd(n int) int {
 	t := p.at(n)
-	size := math.Ceil(p.size(t, float64(n-t.from)) - 1e-9) // where the product is whole but for its rounding
+	size := math.Ceil(p.size(t, float64(n-t.from)) - 1e-9) // where the product is whole except for its rounding
 	if !(size < Forever/4) || n >= Forever/4 {
 		return Forever
 	}

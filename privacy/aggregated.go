@@ -295,7 +295,7 @@ func (m Aggregated) Tail() Tail { return m.TailOf(m.Invited) }
 
 // TailOf is the tail of the noise in the sum over G, of rewards that were rounded, if so many
 // answer. Rounded rewards are independent, in [0,1] and of the same mean, so that confidence
-// radii need no term for rounding. In the analyser's reading the bound holds but for misreadings,
+// radii need no term for rounding. In the analyser's reading the bound holds except for misreadings,
 // which Tau makes rare.
 //
 // With r the number of complete noises in the sum, 1 (central), 2 (two-server), the answers (local)

@@ -93,7 +93,7 @@ const maxClones = 1 << 30
 //
 //	δ(ε) ≤ E[(Z_1 + … + Z_n)⁺]/n, Z independent: R0/ω − e^ε·R1/ω at a report from ω, else 0,
 //
-// with equality if all others are known but for what is from ω, as they are in P and Q. Now φ(Z) for a
+// with equality if all others are known except for what is from ω, as they are in P and Q. Now φ(Z) for a
 // convex φ is convex in R0/ω, and in R1/ω, which are both in [1, r]: its mean grows if each is moved to
 // 1 and r, keeping its mean. Let (r,1), (1,r), (1,1) and (r,r) have α, β, c and d of ω. R0 and R1 have
 // the mass 1, so α = β and c + rd = 1 − (r+1)α; P and Q have α = 1/(r+1) and c = d = 0. With T = r −

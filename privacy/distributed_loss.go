@@ -70,7 +70,7 @@ func skellamRenyi(g, variance, alpha float64) float64 {
 	return raised(first+min(second, 1.5*g/variance), guard)
 }
 
-// skellamLoss has no proof but for integer orders. Between them it is the chord of (α−1)D_α; below
+// skellamLoss has no proof except for integer orders. Between them it is the chord of (α−1)D_α; below
 // 2, D_α ≤ D_2. And D_α ≤ D_2·α for all α > 1, which is a ρ, about twice what a proof for all
 // orders would give: D_{k+1} ≤ k·D_2 holds term by term.
 func skellamLoss(g, variance float64) Loss {

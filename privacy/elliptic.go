@@ -75,7 +75,7 @@ func NewElliptic(sigma float64, actions [][]float64, counts []int) (Elliptic, er
 	return Elliptic{&elliptic{shape: s}}.WithSigma(sigma)
 }
 
-// WithSigma is the mechanism of the same shape with another σ: for who reads G2 and
+// WithSigma is the mechanism of the same shape with another σ: for a caller that reads G2 and
 // calibrates σ to it.
 func (m Elliptic) WithSigma(sigma float64) (Elliptic, error) {
 	if m.e == nil {

@@ -105,7 +105,7 @@ func (p price) times(n int) price {
 	return price{mulUp(p.x, float64(n)), mulUp(p.delta, float64(n))}
 }
 
-// within says that p does not exceed the limit, but for slack: noise is calibrated by a division
+// within says that p does not exceed the limit, except for slack: noise is calibrated by a division
 // and priced by another.
 func (p price) within(limit price) bool {
 	return p.x <= limit.x*(1+slack) && p.delta <= limit.delta*(1+slack)

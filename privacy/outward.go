@@ -8,7 +8,7 @@ import (
 )
 
 // Prices are rounded outward: what is computed is never below the true number, nor is what Up
-// prints but for its slack. Sums, products and quotients are rounded up by what their residual
+// prints except for its slack. Sums, products and quotients are rounded up by what their residual
 // says, so that exact ones stay as they are. What goes through elementary functions is raised by
 // guard, relatively, and by as much of every term that was added or taken away; sums of many terms,
 // such as norms, by many.

@@ -147,7 +147,7 @@ func (r Released) Fold(sizes []int) (Released, error) {
 	return Released{out}, nil
 }
 
-// like says that two releases have Laplace noises of one scale, but for its rounding, or normal noise,
+// like says that two releases have Laplace noises of one scale, except for its rounding, or normal noise,
 // however many of it are in a sum.
 func (v *Values) like(w *Values) bool {
 	if v.noises.fixed > 0 && w.noises.fixed > 0 {

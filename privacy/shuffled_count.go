@@ -15,7 +15,7 @@ import (
 //   - he sends x + A + C messages "+1" and B + C messages "−1", or with probability γ ("blank") A
 //     and B of them only;
 //   - the analyser takes the difference of the two numbers. It is the number of ones plus
-//     Lap_Z(1/ε1), but for the ones of blank users: nothing wraps around. There is a blank user
+//     Lap_Z(1/ε1), except for the ones of blank users: nothing wraps around. There is a blank user
 //     with probability β·answers/n at most.
 //
 // D(c) = g·e^{(ε−ε1)c} for c < L and the rest for c = L, where g = γ(e^ε−1)/(1−γ) and L = ⌈log(1 +
@@ -163,7 +163,7 @@ func (m ShuffledCount) Cover() (Cover, error) {
 		if d < float64(left) {
 			w = uint64(d)
 		}
-		if w == 0 || p > 2*maxCover { // Validate has seen to that, but for rounding
+		if w == 0 || p > 2*maxCover { // Validate has seen to that, except for rounding
 			return Cover{}, fmt.Errorf("mechanism shuffled-count: beta/n is %v/%d: for epsilon = "+
 				"%v that is too small", m.Beta, m.Users, m.Epsilon)
 		}

@@ -17,7 +17,7 @@ import (
 // same sum the law of what is shown has chi-square divergence E m^{C−1} − 1 at most, C the
 // components of a random graph that has the n users for vertices and Shares·n edges, each user
 // being the head of Shares of them and the tail of as many: two ways to deal the elements out agree
-// on a user's messages as often as if these were uniform, but for one relation a component. So the
+// on a user's messages as often as if these were uniform, except for one relation a component. So the
 // statistical distance is ½√(E m^{C−1} − 1); a user alone is a component with probability
 // 1/binomial(Shares·n, Shares). The formula is from the second source; computed exactly for n = 19,
 // 24, 40 and 80, m from 2 to 2^62 and σ from ½ to 40, the distance is below 2^{−σ} each time.

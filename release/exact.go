@@ -169,7 +169,7 @@ func exactPlan(m privacy.Mechanism, src rand.Source) (recipe[int64], error) {
 // parts is the scale of a mechanism on the grid, in 64ths of a step: at least one more than
 // what was promised.
 func parts(kind string, scale float64) (uint64, error) {
-	// exact, but for scales that are rounded up to 16 steps anyway
+	// exact, except for scales that are rounded up to 16 steps anyway
 	steps := float64(scale * gridSteps)
 	if steps > maxScale {
 		return 0, fmt.Errorf("scale of the %s mechanism is %v, must be at most %d for exact noise",

@@ -322,7 +322,7 @@ func (p gatheredPlan) reach(answers int) int64 {
 //
 // The noise is that of Real for the stated mechanism (NoiseOf), on the same grid, and so no release
 // costs more than Real's, whatever trust: of two servers it is charged for one noise, as the other
-// one's may be known to who looks. The Tail is that of all the noise, were all decisions of the
+// one's may be known to whoever looks. The Tail is that of all the noise, were all decisions of the
 // release answered: it depends on their number alone, not on how many reports came.
 //
 // It is a StepCurator; Add, AddSum and Ask are errors: no reward comes here. Steps are counted as

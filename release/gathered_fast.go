@@ -10,7 +10,7 @@ import (
 )
 
 // SimulatedGathered returns a curator for simulated rewards, which it sees, whose releases are like
-// those of RealGathered if every decision is answered: the same law of the noise but for the grid,
+// those of RealGathered if every decision is answered: the same law of the noise except for the grid,
 // the same tails, the same charges. The noise is from the run's stream s, and protects nobody.
 func SimulatedGathered(cfg Config, g Gathering, s *noise.Fast) (Curator, error) {
 	switch {

@@ -261,7 +261,7 @@ func (c *calibration) mechanism(invited, users, fewest int, p float64) (privacy.
 }
 
 // aggregated has the largest ε, at most that of the stated mechanism, with which the loss is within
-// the target: [Chowdhury and Zhou 2023]'s ε promises ½ε²-zCDP but for terms of higher order, and
+// the target: [Chowdhury and Zhou 2023]'s ε promises ½ε²-zCDP except for terms of higher order, and
 // those count here.
 func (c *calibration) aggregated(k privacy.Calibration) (privacy.Mechanism, error) {
 	at := cohort{k.Trust, k.Invited, k.Users}
