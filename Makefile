@@ -32,6 +32,7 @@ release:
 # Pages and parts of pages that are made: commands, policies, the bibliography, keys, tables of choose and interval.
 # make docs FASHION=DIR plays the sources again (24 minutes) for claims.csv, reproduction.md and the gallery, with the
 # training files of Fashion-MNIST in DIR (docs/experiments.md). The gallery's other figures name their commands.
+# SEEDS=20 also plays what decides their claims with so many other seeds, for hours, and goes on where it was stopped.
 PAPER = results/reproduce-paper
 docs:
 	go test . -run 'Bibliography$$' -update
@@ -41,8 +42,9 @@ docs:
 	go test ./lab/experiment -run 'TestReference$$' -update
 	go test ./interval -run 'InferencePage$$' -update
 ifdef FASHION
-	go run ./cmd/sotto reproduce --preset paper --data $(FASHION) --markdown docs/reproduction.md
+	go run ./cmd/sotto reproduce --preset paper --data $(FASHION) $(if $(SEEDS),--seeds $(SEEDS)) --markdown docs/reproduction.md
 	cp $(PAPER)/claims.csv docs/claims.csv
+	$(if $(SEEDS),cp $(PAPER)/seeds.csv lab/paper/seeds.csv)
 	cp $(PAPER)/data/thesis-6.2/figures/thesis-6.2-c.svg docs/gallery/trace.svg
 	cp $(PAPER)/data/thesis-5.3/figures/thesis-5.3-far.svg docs/gallery/regimes.svg
 endif

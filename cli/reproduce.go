@@ -30,6 +30,7 @@ type reproduceCommand struct {
 	Workers  flags.Workers `help:"${reproduceWorkers}" placeholder:"W"`
 	Mixed    bool          `help:"Go on with what another build began, whose numbers may differ."`
 	Data     string        `help:"${reproduceData}" placeholder:"DIR" type:"path"`
+	Seeds    int           `help:"${reproduceSeeds}" placeholder:"N"`
 	List     bool          `help:"List the figures, and how many claims each has."`
 	Markdown string        `help:"${reproduceMarkdown}" placeholder:"FILE" type:"path"`
 	JSON     bool          `help:"As JSON, for programs."`
@@ -45,6 +46,9 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		return printJSON(s, figuresOf(figures))
 	case c.List:
 		return listFigures(s.out, figures)
+	}
+	if c.Seeds < 0 || c.Seeds > paper.MaxSeeds {
+		return usagef("--seeds is %d, must be from 0 to %d", c.Seeds, paper.MaxSeeds)
 	}
 	flags, data := flagOf("--out", c.Out), flagOf("--data", c.Data)
 	if c.Data != "" {
@@ -64,7 +68,7 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	}
 	p := &figureProgress{w: s.err, from: time.Now()}
 	r, err := paper.Reproduce(ctx, figures, paper.Options{Out: c.Out,
-		Preset: paper.Preset(c.Preset), Workers: int(c.Workers), Mixed: c.Mixed, Data: c.Data,
+		Preset: paper.Preset(c.Preset), Workers: int(c.Workers), Mixed: c.Mixed, Data: c.Data, Seeds: c.Seeds,
 		Flags: flags, DataFlag: data, Progress: p.tell})
 	p.end()
 	switch {
@@ -88,6 +92,11 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	} else if err = printClaims(s.out, r); err == nil {
 		_, err = fmt.Fprintf(s.out, "\nThe page is %s, all claims are in %s.\n",
 			near(filepath.Join(c.Out, "index.html")), near(filepath.Join(c.Out, "claims.csv")))
+		if err == nil && c.Seeds > 0 {
+			verdicts, moved := r.Moved()
+			_, err = fmt.Fprintf(s.out, "Of %s with other seeds %d moved: %s has them by claim.\n",
+				words.Several(verdicts, "verdict"), moved, near(filepath.Join(c.Out, "seeds.csv")))
+		}
 	}
 	if err != nil {
 		return err
@@ -213,6 +222,9 @@ func (p *figureProgress) tell(e paper.Event) {
 		}
 		fmt.Fprintf(p.w, "%s  %s, %.1f s  [figure %d of %d, %s]\n", e.Figure, what,
 			e.Done.Time.Seconds, e.I, e.N, at)
+	case e.Replay > 0:
+		fmt.Fprintf(p.w, "%s  seed %d: %s moved  [figure %d of %d, %s]\n", e.Figure, e.Replay,
+			words.Several(e.Moved, "verdict"), e.I, e.N, at)
 	}
 }
 
@@ -234,5 +246,7 @@ var reproduceTexts = kong.Vars{
 	"reproduceWorkers": "Runs played at a time; results do not depend on it. 0 is one a processor.",
 	"reproduceData": "Directory with real data: its CSV files are played instead of the samples of the " +
 		"same names, and the training files of Fashion-MNIST by thesis-7.2.",
+	"reproduceSeeds": "Then play what decides a claim with so many other seeds too, and write to seeds.csv " +
+		"which verdicts move.",
 	"reproduceMarkdown": "Write a summary of two pages to this file too, as docs/reproduction.md is.",
 }

@@ -165,7 +165,7 @@ var messages = []struct {
 }
 
 // attackMessage attacks one of messages, or its twin with half the noise.
-func attackMessage(ctx context.Context, i, users, games int, half bool) (foundEpsilon, error) {
+func attackMessage(ctx context.Context, seed uint64, i, users, games int, half bool) (foundEpsilon, error) {
 	c := messages[i]
 	m, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise, Epsilon: 1,
 		S: c.s, Users: users, Invited: users, P: 1e-6})
@@ -181,7 +181,7 @@ func attackMessage(ctx context.Context, i, users, games int, half bool) (foundEp
 		claim = m.Loss().Approx(c.delta)
 	}
 	d.Delta, d.Gamma, d.Games, d.Pilot, d.Key = c.delta, auditGamma, games, max(128, games/64),
-		noise.Key{Seed: 21602, Experiment: "theorem", Cell: c.name}
+		noise.Key{Seed: seed, Experiment: "theorem", Cell: c.name}
 	f, err := d.Run(ctx)
 	return foundEpsilon{f.Low, f.Estimate, claim, float64(f.Games)}, err
 }
@@ -305,7 +305,7 @@ func computeDistributed(ctx context.Context, p Preset, n *Numbers) {
 	games := 5 * gamesOf(p)
 	n.Runs = games
 	for i, c := range messages {
-		n.set(c.name, need(attackMessage(ctx, i, 32, games, false)))
+		n.set(c.name, need(attackMessage(ctx, n.seed(21602), i, 32, games, false)))
 	}
 }
 

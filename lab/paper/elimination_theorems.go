@@ -405,9 +405,9 @@ func computeElimination(ctx context.Context, p Preset, n *Numbers) {
 	games := gamesOf(p)
 	n.Runs = games
 	for _, policy := range []string{"dp-se", "dp-se-2"} {
-		n.set(policy, need(attackElimination(policy, audit.NoFault).found(ctx, games)))
+		n.set(policy, need(attackElimination(policy, audit.NoFault).found(ctx, n.seed(21601), games)))
 	}
-	n.set("tree", need(attackTree(ctx, games, audit.NoFault)))
+	n.set("tree", need(attackTree(ctx, n.seed(21601), games, audit.NoFault)))
 }
 
 // attackElimination attacks a rule that eliminates, at ε = 1 and β = ½, which makes its
@@ -425,7 +425,7 @@ func attackElimination(policy string, fault audit.Fault) attacked {
 type starGrowth struct{ Printed, Repaired float64 }
 
 // attackTree attacks Algorithm 5 at ε = 1 and T = 8.
-func attackTree(ctx context.Context, games int, fault audit.Fault) (foundEpsilon, error) {
+func attackTree(ctx context.Context, seed uint64, games int, fault audit.Fault) (foundEpsilon, error) {
 	const horizon = 8
 	s, err := audit.MechanismSubject(privacy.Tree{Scale: float64(bits.Len(horizon-1) + 1),
 		Horizon: horizon}, 1, 1, horizon)
@@ -435,7 +435,7 @@ func attackTree(ctx context.Context, games int, fault audit.Fault) (foundEpsilon
 	f, err := audit.PolicyAudit{
 		Subject: s.Broken(fault), Adversaries: audit.Adversaries(1, horizon, audit.View),
 		Gamma: auditGamma, Games: games, Pilot: max(128, games/64),
-		Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: "tree"},
+		Key: noise.Key{Seed: seed, Experiment: "theorem", Cell: "tree"},
 	}.Run(ctx)
 	return foundEpsilon{f.Low, f.Estimate, 1, float64(f.Games)}, err
 }

@@ -70,7 +70,7 @@ type overClaimed struct{ Found, Low, Claimed float64 }
 // attack audits by the names of the self-audit.
 func attack(ctx context.Context, p Preset, n *Numbers, of map[string]string) {
 	n.Runs = p.size(200_000, 30_000)
-	results := need(audit.SelfAudit{Gamma: 1 - Level, Games: n.Runs, Seed: 20001,
+	results := need(audit.SelfAudit{Gamma: 1 - Level, Games: n.Runs, Seed: n.seed(20001),
 		Only: func(name string) bool {
 			_, ok := of[name]
 			return ok
@@ -112,7 +112,7 @@ func publishedPolya() Figure {
 				"aggregated secagg polya, published scale": "published"})
 			m := need(privacy.NewAggregated(privacy.Calibration{Trust: privacy.TrustSecAgg,
 				Noise: privacy.NoisePolya, Epsilon: epsilon, S: 1, Users: n, Invited: n, P: 1e-3}))
-			s := &noise.Key{Seed: 20001, Experiment: "faults-polya", Role: noise.RoleNoise}.Fast(1)[0]
+			s := &noise.Key{Seed: numbers.seed(20001), Experiment: "faults-polya", Role: noise.RoleNoise}.Fast(1)[0]
 			b := float64(m.Num) / float64(m.Den)
 			beta := math.Exp(-1 / b)
 			draws := p.size(1_000_000, 100_000)

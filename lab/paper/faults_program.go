@@ -77,7 +77,7 @@ type programRuns struct {
 	wrong, never    int
 }
 
-func (r programRule) play(ctx context.Context, c programCell, most, runs int) (programRuns, error) {
+func (r programRule) play(ctx context.Context, c programCell, seed uint64, most, runs int) (programRuns, error) {
 	out := programRuns{plays: make([]float64, runs), reported: make([]float64, runs)}
 	in, err := bandit.BernoulliInstance(c.means...)
 	if err != nil {
@@ -85,8 +85,8 @@ func (r programRule) play(ctx context.Context, c programCell, most, runs int) (p
 	}
 	budget := privacy.Pure{Epsilon: c.epsilon}
 	one := func(run int) (answer int, err error) {
-		key := noise.Key{Seed: 21504, Experiment: c.name, Run: run, Role: noise.RoleReward}
-		own := noise.Key{Seed: 21504, Experiment: c.name, Cell: r.name, Run: run, Role: noise.RoleNoise}
+		key := noise.Key{Seed: seed, Experiment: c.name, Run: run, Role: noise.RoleReward}
+		own := noise.Key{Seed: seed, Experiment: c.name, Cell: r.name, Run: run, Role: noise.RoleNoise}
 		coins := own
 		coins.Role = noise.RolePolicy
 		rule, err := r.build(len(c.means), budget, programRisk, sim.NewCoins(&coins.Fast(1)[0]))
@@ -219,7 +219,7 @@ func publishedProgram() Figure {
 			for _, c := range cells {
 				group := report.Group{Head: c.name}
 				for _, rule := range programRules() {
-					r := need(rule.play(ctx, c, 1_000_000_000, runs))
+					r := need(rule.play(ctx, c, n.seed(21504), 1_000_000_000, runs))
 					m, half := stats.Half(r.plays, Level)
 					_, _, se := stats.Mean(r.plays)
 					reported, _, seReported := stats.Mean(r.reported)

@@ -67,6 +67,11 @@ type Computation func(ctx context.Context, p Preset, n *Numbers)
 
 // Of is what the computation finds, or why it ended, or broke.
 func (c Computation) Of(ctx context.Context, p Preset) (n *Numbers, err error) {
+	return c.of(ctx, p, 0)
+}
+
+// of is Of with the seeds of a replay.
+func (c Computation) of(ctx context.Context, p Preset, replay int) (n *Numbers, err error) {
 	defer func() {
 		switch x := recover().(type) {
 		case nil:
@@ -76,9 +81,15 @@ func (c Computation) Of(ctx context.Context, p Preset) (n *Numbers, err error) {
 			n, err = nil, fmt.Errorf("it broke: %v", x)
 		}
 	}()
-	n = &Numbers{Values: map[string][]float64{}}
+	n = &Numbers{Values: map[string][]float64{}, replay: replay}
 	c(ctx, p, n)
 	return n, nil
+}
+
+// seed is one of the computation's seeds: as it is printed, or a fresh one of replays.
+func (n *Numbers) seed(printed uint64) uint64 {
+	n.Random = true
+	return freshSeed(printed, n.replay)
 }
 
 // Numbers are what a computation found. They are kept on disk by encoding/gob, so that a stopped
@@ -89,6 +100,9 @@ type Numbers struct {
 	Figures []report.Figure
 	Notes   []string // such as: no real data set was given, and the sample was used
 	Runs    int      // runs, games or draws behind the values, if they are random
+	Random  bool     // a seed was asked for: another one may give other values
+
+	replay int // whose seeds are drawn by; 0: those that are printed
 }
 
 // A Claim is one claim of a source, or a finding of our own.

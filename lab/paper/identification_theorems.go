@@ -146,7 +146,7 @@ const smallRisk = 1e-200
 
 func computeIdentification(ctx context.Context, p Preset, n *Numbers) {
 	var apart tightest
-	random := rand.New(rand.NewPCG(21603, 1))
+	random := rand.New(rand.NewPCG(n.seed(21603), 1))
 	for k := 2; k <= 9; k++ {
 		for range 8 {
 			means := make([]float64, k)
@@ -168,12 +168,12 @@ func computeIdentification(ctx context.Context, p Preset, n *Numbers) {
 	apart.put(n, "T*_TV, distance from the formula over 1e-8")
 	games := gamesOf(p)
 	n.Runs = games
-	n.set("adap-tt", need(attackIdentification(audit.NoFault).found(ctx, games)))
+	n.set("adap-tt", need(attackIdentification(audit.NoFault).found(ctx, n.seed(21601), games)))
 	runs := p.size(200, 20)
 	for i, name := range []string{"two", "three", "five"} {
 		means := need(bai5(name))
 		t := need(bound.GaussianBetaTime(means, 1, 0.5))
-		random := rand.New(rand.NewPCG(21605, uint64(i)))
+		random := rand.New(rand.NewPCG(n.seed(21605), uint64(i)))
 		for range runs {
 			try(ctx.Err())
 			plays, _ := plainTopTwo(means, smallRisk, random)

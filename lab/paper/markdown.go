@@ -53,6 +53,19 @@ func (r *Reproduction) WriteMarkdown(w io.Writer) error {
 		line("%s", row)
 	}
 
+	if replays, err := r.seeds(); err != nil {
+		return err
+	} else if len(replays) > 0 {
+		line("\n## Verdicts and seeds\n")
+		line("`%s --seeds N` plays what decides a claim again with N other seeds, and counts the verdicts "+
+			"that differ; [seeds.csv](../lab/paper/seeds.csv) has each claim whose numbers change with "+
+			"the seed. Claims that are not in it are exact, or their pages were not played again.\n",
+			command(r.Preset, data, r.ids()...))
+		for _, text := range seedsText(replays, len(r.All)) {
+			line("%s", text)
+		}
+	}
+
 	line("\n## What stands\n")
 	for _, g := range groups {
 		text := fmt.Sprintf("- **%s**: %d of %d claims reproduce or are not contradicted%s.",

@@ -51,6 +51,9 @@ type Options struct {
 	Flags string
 	// DataFlag is --data DIR likewise, on the pages of what was played on real data.
 	DataFlag string
+	// Seeds is how often the figures are played again after that, each time with other seeds, from
+	// what decides a claim: Replays, and seeds.csv, have which verdicts moved.
+	Seeds int
 	// Progress is told what happens, one event at a time; nil tells nobody.
 	Progress func(Event)
 
@@ -66,6 +69,8 @@ type Event struct {
 	Plan       *experiment.Resolved // the experiment begins
 	Step       *experiment.Step     // the experiment goes on
 	Done       *Result              // the figure is finished
+	Replay     int                  // the figure is finished with the seeds of this replay, from 1
+	Moved      int                  // verdicts that are others then
 }
 
 // An Outcome is a claim and what was found of it.
@@ -101,6 +106,7 @@ type Result struct {
 	Failed                   string   // what went wrong with the figure as a whole; empty: nothing
 	Runs                     float64  // of all cells of all experiments
 	Time                     Time
+	Decides                  parts // policies of experiments that claims follow from; with Seeds
 }
 
 // Time is what a figure took, over all sessions that worked on it.
@@ -125,6 +131,8 @@ type Reproduction struct {
 	Results  []Result // of the figures that were asked for, in that order
 	All      []Result // of all figures in the directory, by source and ID
 	Left     []string // IDs that were not reached, since it was stopped
+	// Replays are the claims of Results whose numbers a fresh seed changes, if there are Seeds.
+	Replays []Replayed
 }
 
 // Count is how many claims have a verdict.
@@ -180,6 +188,8 @@ func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction,
 		return nil, fmt.Errorf("preset is %q, must be %s or %s", o.Preset, Quick, Full)
 	case o.Workers < 0:
 		return nil, fmt.Errorf("workers is %d, must be at least 1, or 0 for one a processor", o.Workers)
+	case o.Seeds < 0 || o.Seeds > MaxSeeds:
+		return nil, fmt.Errorf("seeds is %d, must be from 0 to %d", o.Seeds, MaxSeeds)
 	}
 	if o.Progress == nil {
 		o.Progress = func(Event) {}
@@ -241,7 +251,7 @@ func Reproduce(ctx context.Context, figures []Figure, o Options) (*Reproduction,
 	if len(figures) == 0 {
 		return r, r.write(o.Out)
 	}
-	return r, nil
+	return r, r.replay(ctx, figures, &o)
 }
 
 func stopped(ctx context.Context) error {
@@ -490,6 +500,9 @@ type player struct {
 	dir    string // of its data
 	time   Time
 	tell   func(Event)
+
+	replay  int   // whose seeds are played; 0: those that are printed
+	decides parts // of a replay: all that is played
 }
 
 const timeFile = "time.json"
@@ -535,6 +548,9 @@ func (p *player) play(ctx context.Context) (*Result, error) {
 			o.Reader = ""
 		}
 		r.Outcomes = append(r.Outcomes, o)
+	}
+	if p.o.Seeds > 0 && err == nil {
+		r.Decides = deciding(f, evidence)
 	}
 	var d drawn
 	if err == nil {
@@ -598,7 +614,7 @@ func (p *player) evidence(ctx context.Context, r *Result) (*Evidence, error) {
 	for i := range p.figure.Experiments {
 		x := &p.figure.Experiments[i]
 		r.Settings = append(r.Settings, FigureRun{Name: x.Name, File: x.File})
-		if p.o.Preset == Quick && x.Quick == nil {
+		if p.o.Preset == Quick && x.Quick == nil || p.replay > 0 && len(p.decides[x.Name]) == 0 {
 			continue
 		}
 		results, err := p.experiment(ctx, x, r, &r.Settings[i])
@@ -632,6 +648,13 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
 	plan, err := spec.Resolve()
 	if err != nil {
 		return nil, err
+	}
+	if p.replay > 0 {
+		spec.Seed = freshSeed(spec.Seed, p.replay)
+		keep(spec, plan, p.decides[x.Name])
+		if plan, err = spec.Resolve(); err != nil {
+			return nil, err
+		}
 	}
 	text, err := plan.Spec.YAML()
 	if err != nil {
@@ -671,8 +694,10 @@ func (p *player) experiment(ctx context.Context, x *Experiment, r *Result,
 			return nil, err
 		}
 	}
-	if err := results.Draw(dir); err != nil {
-		return nil, err
+	if p.replay == 0 {
+		if err := results.Draw(dir); err != nil {
+			return nil, err
+		}
 	}
 	m := results.Manifest
 	s.Played, s.YAML, s.Seed, s.Runs, s.Horizon, s.Warnings = true, string(text), m.Seed, m.Runs,
@@ -736,8 +761,14 @@ func (p *player) compute(ctx context.Context) (*Numbers, error) {
 	if err := readGob(path, &old); err == nil && old.Data == p.figure.Data && (old.Key == key || p.o.Mixed) {
 		return &old.Numbers, nil
 	}
+	if p.replay > 0 { // what is exact is taken as it was found
+		base := filepath.Join(p.o.Out, "data", p.figure.ID, numbersFile)
+		if err := readGob(base, &old); err == nil && !old.Numbers.Random && (old.Key == key || p.o.Mixed) {
+			return &old.Numbers, nil
+		}
+	}
 	from := time.Now()
-	n, err := p.figure.Compute.Of(ctx, p.o.Preset)
+	n, err := p.figure.Compute.of(ctx, p.o.Preset, p.replay)
 	if err := errors.Join(err, p.spend(Time{Seconds: time.Since(from).Seconds()})); err != nil {
 		return nil, err
 	}

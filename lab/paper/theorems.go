@@ -39,7 +39,7 @@ type attacked struct {
 type foundEpsilon struct{ Low, Estimate, Claimed, Games float64 }
 
 // found is what an attack finds.
-func (a attacked) found(ctx context.Context, games int) (foundEpsilon, error) {
+func (a attacked) found(ctx context.Context, seed uint64, games int) (foundEpsilon, error) {
 	const arms = 2
 	bandit := catalog.BanditArms
 	if a.risk > 0 {
@@ -63,7 +63,7 @@ func (a attacked) found(ctx context.Context, games int) (foundEpsilon, error) {
 		Subject: s, Adversaries: audit.Adversaries(arms, a.horizon, audit.View, audit.Table),
 		Sees: audit.Releases, Delta: a.delta, Gamma: auditGamma,
 		Games: games, Pilot: max(128, games/64),
-		Key: noise.Key{Seed: 21601, Experiment: "theorem", Cell: a.policy},
+		Key: noise.Key{Seed: seed, Experiment: "theorem", Cell: a.policy},
 	}.Run(ctx)
 	return foundEpsilon{f.Low, f.Estimate, claimedEpsilon(a.budget, a.delta), float64(f.Games)}, err
 }

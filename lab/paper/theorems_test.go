@@ -140,14 +140,14 @@ func TestBrokenTwinsOfElimination(t *testing.T) {
 	ctx, games := context.Background(), gamesOf(Quick)
 	elimination := func(policy string) func(audit.Fault) (foundEpsilon, error) {
 		return func(f audit.Fault) (foundEpsilon, error) {
-			return attackElimination(policy, f).found(ctx, games)
+			return attackElimination(policy, f).found(ctx, 21601, games)
 		}
 	}
 	caught(t, "dp-se", elimination("dp-se"), audit.HalfScale)
 	caught(t, "dp-se-2", elimination("dp-se-2"), audit.QuarterScale)
 	// A tree's ε is in the sum of four nodes, each of which shows a quarter.
 	caught(t, "tree", func(f audit.Fault) (foundEpsilon, error) {
-		return attackTree(ctx, games, f)
+		return attackTree(ctx, 21601, games, f)
 	}, audit.QuarterScale)
 }
 
@@ -203,7 +203,7 @@ func TestBrokenTwinsOfMessages(t *testing.T) {
 			users = 2 // the analyser sees one sum, with every user's noise in it
 		}
 		caught(t, c.name, func(f audit.Fault) (foundEpsilon, error) {
-			return attackMessage(context.Background(), i, users, 5*gamesOf(Quick), f != audit.NoFault)
+			return attackMessage(context.Background(), 21602, i, users, 5*gamesOf(Quick), f != audit.NoFault)
 		}, audit.HalfScale)
 	}
 }
@@ -243,7 +243,7 @@ func TestLawsOfNoise(t *testing.T) {
 
 func TestBrokenTwinOfAdaPTT(t *testing.T) {
 	caught(t, "adap-tt", func(f audit.Fault) (foundEpsilon, error) {
-		return attackIdentification(f).found(context.Background(), gamesOf(Quick))
+		return attackIdentification(f).found(context.Background(), 21601, gamesOf(Quick))
 	}, audit.HalfScale)
 }
 

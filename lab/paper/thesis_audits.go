@@ -148,8 +148,8 @@ func morePower(of func(alpha float64) bool, names ...string) Check {
 func anywhere(float64) bool { return true }
 
 // targets62 are the law and the three targets of Figure 6.2: parameters uniform in [¼, ¾].
-func targets62(n int) (p []float64, easy, medium, hard []float64) {
-	src := noise.NewFast(62, 1)
+func targets62(n int, seed uint64) (p []float64, easy, medium, hard []float64) {
+	src := noise.NewFast(seed, 1)
 	p = make([]float64, 5*n)
 	easy, medium, hard = make([]float64, len(p)), make([]float64, len(p)), make([]float64, len(p))
 	for j := range p {
@@ -186,7 +186,7 @@ func thesis62() Figure {
 			"0.05, a margin of ours.",
 		Compute: func(ctx context.Context, p Preset, n *Numbers) {
 			points, games := p.size(1000, 100), p.size(40_000, 10_000)
-			params, easy, medium, hard := targets62(points)
+			params, easy, medium, hard := targets62(points, n.seed(62))
 			data := audit.Bernoulli{P: params}
 			variance := data.Variance()
 			n.Runs = games
@@ -206,7 +206,7 @@ func thesis62() Figure {
 				limit, printed audit.Limit) {
 				m.N = points
 				g := audit.Game{Data: data, Mean: m, Target: target, Games: games,
-					Key: noise.Key{Seed: 21062, Experiment: name}}
+					Key: noise.Key{Seed: n.seed(21062), Experiment: name}}
 				g.Attacks = []audit.Attack{audit.Asymptotic{Mu: params, Var: variance,
 					Noise: m.Noise, Rows: m.Rows()}}
 				s := need(g.Play(ctx))
@@ -254,7 +254,7 @@ func thesis62() Figure {
 			if p == Quick {
 				games = 20_000
 			}
-			params, _, _, hard = targets62(points)
+			params, _, _, hard = targets62(points, n.seed(62))
 			data = audit.Bernoulli{P: params}
 			variance = data.Variance()
 			m = leakage(hard, nil)
@@ -265,7 +265,7 @@ func thesis62() Figure {
 				name := fmt.Sprintf("hard at rate %v", rho)
 				rows := int(rho * float64(points))
 				s := need(audit.Game{Data: data, Mean: audit.Mean{N: points, Sample: rows},
-					Target: hard, Games: games, Key: noise.Key{Seed: 21062, Experiment: name},
+					Target: hard, Games: games, Key: noise.Key{Seed: n.seed(21062), Experiment: name},
 					Attacks: []audit.Attack{audit.Asymptotic{Mu: params, Var: variance, Rows: rows}}}.Play(ctx))
 				powers(n, name, s[0], []float64{0.001, 0.01, 0.1, 0.3}, 2)
 				line := rocOf(fmt.Sprintf("ρ = %v, games", rho), s[0], grid)
@@ -411,7 +411,7 @@ func thesis64() Figure {
 			games := p.size(40_000, 15_000)
 			n.Runs = games
 			grid := audit.LogGrid(0.001, 31)
-			src := noise.NewFast(64, 1)
+			src := noise.NewFast(n.seed(64), 1)
 			figures := []report.Figure{
 				{ID: "thesis-6.4-average", Title: "A new target in every game",
 					Subtitle: "d/n = 5, known and estimated means"},
@@ -443,7 +443,7 @@ func thesis64() Figure {
 			data := audit.Bernoulli{P: mu}
 			g := audit.Game{Data: data, Mean: audit.Mean{N: points},
 				Attacks: []audit.Attack{audit.BernoulliLR{P: mu}}, Games: games / 2,
-				Key: noise.Key{Seed: 21064, Experiment: "average"}}
+				Key: noise.Key{Seed: n.seed(21064), Experiment: "average"}}
 			for _, lambda := range []int{1, 3} {
 				refs := sample(data, lambda*points, &src)
 				a := need(audit.NewBernoulliReference(refs))
@@ -470,7 +470,7 @@ func thesis64() Figure {
 				}
 				z := sample(law, 2, &src)
 				g := audit.Game{Data: law, Mean: audit.Mean{N: rows}, Target: z[0], Games: games,
-					Key: noise.Key{Seed: 21064, Experiment: name}, Attacks: []audit.Attack{
+					Key: noise.Key{Seed: n.seed(21064), Experiment: name}, Attacks: []audit.Attack{
 						audit.Asymptotic{Mu: law.Mu, Var: law.Var, Rows: rows},
 						audit.ScalarProduct{Reference: z[1]}, audit.ScalarProduct{Reference: law.Mu},
 					}}
@@ -492,7 +492,7 @@ func thesis64() Figure {
 			target := sample(law, 1, &src)[0]
 			exact := need(audit.CovarianceOf(make([]float64, columns), cov, few))
 			g = audit.Game{Data: law, Mean: audit.Mean{N: few}, Target: target, Games: games,
-				Key: noise.Key{Seed: 21064, Experiment: "empirical"}, Attacks: []audit.Attack{exact}}
+				Key: noise.Key{Seed: n.seed(21064), Experiment: "empirical"}, Attacks: []audit.Attack{exact}}
 			for _, refs := range []int{6000, 300, 90} {
 				a := need(audit.NewCovariance(sample(law, refs, &src), few, false))
 				g.Attacks = append(g.Attacks, a)
@@ -618,14 +618,14 @@ func thesis67() Figure {
 			"share of one is the opposite point.",
 		Compute: func(ctx context.Context, p Preset, n *Numbers) {
 			points, games := p.size(1000, 100), p.size(60_000, 20_000)
-			params, _, _, target := targets62(points)
+			params, _, _, target := targets62(points, n.seed(62))
 			data := audit.Bernoulli{P: params}
 			variance := data.Variance()
 			n.Runs = games
-			src := noise.NewFast(67, 1)
+			src := noise.NewFast(n.seed(67), 1)
 			m := need(audit.Leakage(points, target, params, variance, nil))
 			g := audit.Game{Data: data, Mean: audit.Mean{N: points}, Target: target, Games: games,
-				Key: noise.Key{Seed: 21067, Experiment: "thesis-6.7"}}
+				Key: noise.Key{Seed: n.seed(21067), Experiment: "thesis-6.7"}}
 			var scal, targ []float64
 			for _, share := range shares {
 				z := make([]float64, len(target))

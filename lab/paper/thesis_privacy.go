@@ -202,7 +202,7 @@ func thesis21() Figure {
 				scale     float64
 			}{{"Laplace noise for ε = 1", "sound", 1}, {"half of it", "half", 0.5}} {
 				scores := need(audit.Play(ctx, games, 1, 0,
-					noise.Key{Seed: 21021, Experiment: "thesis-2.1 " + c.key},
+					noise.Key{Seed: n.seed(21021), Experiment: "thesis-2.1 " + c.key},
 					func() func(bool, *noise.Fast, []float64) error {
 						return func(in bool, src *noise.Fast, out []float64) error {
 							if out[0] = src.Laplace(c.scale); in {
@@ -388,7 +388,7 @@ func thesis22() Figure {
 			for name, scale := range map[string]float64{"printed": float64(levels-1) / epsilon,
 				"right": float64(levels) / epsilon} {
 				scores := need(audit.Play(ctx, n.Runs, 1, 0,
-					noise.Key{Seed: 21022, Experiment: "thesis-2.2 " + name},
+					noise.Key{Seed: n.seed(21022), Experiment: "thesis-2.2 " + name},
 					func() func(bool, *noise.Fast, []float64) error {
 						return func(in bool, src *noise.Fast, out []float64) error {
 							out[0] = math.Inf(1)
@@ -565,7 +565,7 @@ func thesis312() Figure {
 			}
 			n.Figures = []report.Figure{fig}
 			policies := p.size(200, 30)
-			r := rand.New(rand.NewPCG(21031, 2))
+			r := rand.New(rand.NewPCG(n.seed(21031), 2))
 			const at = 0.4
 			var pure, arrows, factor, acrArrow float64
 			conversion := math.Inf(-1)

@@ -194,7 +194,7 @@ func theoremsOfChapter2() Figure {
 		Compute: func(ctx context.Context, p Preset, n *Numbers) {
 			trials := p.size(2000, 150)
 			n.Runs = trials
-			r := rand.New(rand.NewPCG(20207, 210))
+			r := rand.New(rand.NewPCG(n.seed(20207), 210))
 			var post, simple, parallel sharpest
 			for range trials {
 				try(ctx.Err())

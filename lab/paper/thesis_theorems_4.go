@@ -318,7 +318,7 @@ func theoremsOfChapter4() Figure {
 		Compute: func(ctx context.Context, p Preset, n *Numbers) {
 			policies, instances, cases := p.size(300, 40), p.size(300, 40), p.size(20_000, 2000)
 			n.Runs = policies
-			r := rand.New(rand.NewPCG(20409, 414))
+			r := rand.New(rand.NewPCG(n.seed(20409), 414))
 			transports(ctx, n, r, policies)
 			lemmaB1(n, r, cases)
 			// Theorem 4.20: what its proof has to give, and a rule on its instances.

@@ -54,9 +54,9 @@ func promisedPolicies() []promised {
 
 // audited is the best attack on a policy, or on a twin of it that has less noise than
 // it is charged for.
-func (g promised) audited(ctx context.Context, games, pilot int, gamma float64,
+func (g promised) audited(ctx context.Context, seed uint64, games, pilot int, gamma float64,
 	broken bool) (audit.Finding, error) {
-	key := noise.Key{Seed: 21520, Experiment: "thesis-5.14 " + g.claim}
+	key := noise.Key{Seed: seed, Experiment: "thesis-5.14 " + g.claim}
 	delta := 0.0
 	if _, ok := g.budget.(privacy.Pure); !ok {
 		delta = delta5
@@ -125,7 +125,7 @@ func privacyOfChapter5() Figure {
 			n.Runs = games
 			all := promisedPolicies()
 			for _, g := range all {
-				x, err := g.audited(ctx, games, pilot, auditGamma/float64(len(all)), false)
+				x, err := g.audited(ctx, n.seed(21520), games, pilot, auditGamma/float64(len(all)), false)
 				if err != nil {
 					try(fmt.Errorf("%s: %w", g.claim, err))
 				}
@@ -206,7 +206,7 @@ type valuesOfG1 struct{ At12, At0, Fall float64 }
 
 // upperTimes are the comments on Theorems 5.20 and 5.23 as numbers, over random instances.
 func upperTimes(n *Numbers, instances int) error {
-	r := rand.New(rand.NewPCG(20520, 523))
+	r := rand.New(rand.NewPCG(n.seed(20520), 523))
 	rises, last := 0.0, 0.0
 	for i := range 121 {
 		x := root1(float64(i) / 10)

@@ -31,7 +31,7 @@ func TestTwinsOfChapter5AreTold(t *testing.T) {
 	}
 	for _, g := range promisedPolicies() {
 		for _, broken := range []bool{false, true} {
-			f, err := g.audited(context.Background(), testkit.Size(4000, 10_000), 256, 1e-7, broken)
+			f, err := g.audited(context.Background(), 21520, testkit.Size(4000, 10_000), 256, 1e-7, broken)
 			if err != nil {
 				t.Fatalf("%s: %v", g.claim, err)
 			}

@@ -166,7 +166,7 @@ type scored struct {
 // scores62 are the scores of games in the setting of Figure 6.2 and their distances from the limits
 // of Theorems 6.3 and 6.5.
 func scores62(ctx context.Context, n *Numbers, points, games int) {
-	params, easy, medium, hard := targets62(points)
+	params, easy, medium, hard := targets62(points, n.seed(62))
 	data := audit.Bernoulli{P: params}
 	variance := data.Variance()
 	gamma := slices.Repeat([]float64{1}, len(params))
@@ -176,7 +176,7 @@ func scores62(ctx context.Context, n *Numbers, points, games int) {
 	}{{"easy", easy, nil}, {"medium", medium, nil}, {"hard", hard, nil}, {"medium, noise 1", medium, gamma}} {
 		m := need(audit.Leakage(points, c.target, params, variance, c.noise))
 		g := audit.Game{Data: data, Mean: audit.Mean{N: points, Noise: c.noise}, Target: c.target,
-			Games: games, Key: noise.Key{Seed: 21063, Experiment: c.name},
+			Games: games, Key: noise.Key{Seed: n.seed(21063), Experiment: c.name},
 			Attacks: []audit.Attack{audit.Asymptotic{Mu: params, Var: variance, Noise: c.noise, Rows: points}}}
 		s := need(g.Play(ctx))
 		n.set("scores "+c.name, scored{

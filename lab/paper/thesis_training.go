@@ -62,7 +62,7 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) repo
 		Subtitle: c.data + ", batches of 64", XLabel: "significance", YLabel: "power", LogX: true,
 		Note: "Bands are 99 % intervals of each point.",
 	}
-	src := noise.NewFast(72, uint64(len(c.name)))
+	src := noise.NewFast(n.seed(72), uint64(len(c.name)))
 	all := need(c.images(c.pool+c.references, &src))
 	pool, references := all.Slice(0, c.pool), all.Slice(c.pool, c.pool+c.references)
 	start := make([]float64, c.model.Params())
@@ -125,7 +125,7 @@ func (c training) play(ctx context.Context, n *Numbers, grid *report.Table) repo
 		name  string
 		index int
 	}{{"easy", best}, {"hard", worst}} {
-		a.Canary, a.Key = candidates[t.index], noise.Key{Seed: 21072, Experiment: c.name + " " + t.name}
+		a.Canary, a.Key = candidates[t.index], noise.Key{Seed: n.seed(21072), Experiment: c.name + " " + t.name}
 		s := need(a.Play(ctx))
 		for _, pair := range [][2]int{{0, 1}, {2, 0}} {
 			d, lo, hi := areaDifference(s[pair[0]], s[pair[1]], 4)

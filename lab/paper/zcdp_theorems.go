@@ -177,7 +177,7 @@ func minimax17(k, rho, T float64) float64 {
 }
 
 func computeZCDP(ctx context.Context, p Preset, n *Numbers) {
-	random := rand.New(rand.NewPCG(21604, 1))
+	random := rand.New(rand.NewPCG(n.seed(21604), 1))
 	var six, seven, eight tightest
 	law := func(corner bool) []float64 {
 		v, sum := make([]float64, 8), 0.0
