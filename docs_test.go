@@ -215,6 +215,7 @@ func TestBibliography(t *testing.T) {
 var wholes = map[string]string{
 	"commands.md":     "go test ./cli -run CommandsPage -update",
 	"policies.md":     "go test ./catalog -run PoliciesPage -update",
+	"cube.md":         "go test ./catalog -run CubePage -update",
 	"reproduction.md": "sotto reproduce --preset paper --data DIR --markdown docs/reproduction.md",
 }
 

@@ -69,7 +69,14 @@ func IdentifySubject(e catalog.Entry, arms, most int, risk float64, b privacy.Bu
 	}
 	s := Subject{Name: e.Content(params), Arms: arms, Horizon: most,
 		New: func(src *noise.Fast) (policy.Policy, error) {
-			return e.NewIdentify(catalog.IdentifySetting{Arms: arms, Risk: risk, Budget: b, Coins: src}, params)
+			setting := catalog.IdentifySetting{Arms: arms, Risk: risk, Budget: b, Coins: src}
+			if e.Vectors != "" { // any that are no copies of the arms
+				for a := range arms {
+					setting.Vectors = append(setting.Vectors, []float64{1, float64(a+1) / float64(arms)})
+				}
+			}
+			setting.Logistic = e.Vectors == catalog.MeansLogistic
+			return e.NewIdentify(setting, params)
 		}}
 	return s, s.try()
 }

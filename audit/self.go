@@ -365,6 +365,7 @@ func selfDistributed() ([]selfItem, error) {
 		{privacy.TrustCentral, privacy.NoiseSkellam, selfDelta, 64},
 		{privacy.TrustCentral, privacy.NoiseGaussian, selfDelta, 64},
 		{privacy.TrustLocal, privacy.NoiseLaplace, 0, 64},
+		{privacy.TrustLocal, privacy.NoiseGaussian, selfDelta, 64},
 		{privacy.TrustSecAgg, privacy.NoisePolya, 0, 32},
 		{privacy.TrustSecAgg, privacy.NoiseSkellam, selfDelta, 32},
 		{privacy.TrustSecAgg, privacy.NoiseGaussian, selfDelta, 32},
@@ -394,7 +395,7 @@ func selfDistributed() ([]selfItem, error) {
 			}
 			all = append(all, ofDirect(d, c.delta, true, 1))
 		}
-		if c.trust == privacy.TrustLocal {
+		if c.trust == privacy.TrustLocal && c.noise == privacy.NoiseLaplace {
 			few, err := privacy.NewAggregated(privacy.Calibration{Trust: c.trust, Noise: c.noise,
 				Epsilon: 2, S: 1, Users: 256, Invited: 256, P: 1e-6})
 			if err != nil {
@@ -549,7 +550,11 @@ func selfIdentify() ([]selfItem, error) {
 		if e.Name == "dp-se" { // its first phase is longer
 			most = 1 << 13
 		}
-		s, err := IdentifySubject(e, 2, most, 0.1, privacy.Pure{Epsilon: 1}, nil)
+		given := catalog.Params{}
+		if e.Seeks() == catalog.GoalBudget { // one that a game has
+			given["plays"] = 128
+		}
+		s, err := IdentifySubject(e, 2, most, 0.1, privacy.Pure{Epsilon: 1}, given)
 		if err != nil {
 			return nil, err
 		}

@@ -66,6 +66,12 @@ type ContextualSetting struct {
 	Step float64
 }
 
+// How the means of arms follow from their vectors: values of Entry.Vectors.
+const (
+	MeansLinear   = "linear"
+	MeansLogistic = "logistic"
+)
+
 // An Entry describes a policy.
 type Entry struct {
 	Name      string
@@ -80,6 +86,11 @@ type Entry struct {
 	// Bandit is the kind of bandit that the policy plays, and says which of the
 	// constructors below is set.
 	Bandit string
+	// Goal is what the policy is for, see Seeks.
+	Goal Goal
+	// Vectors says what a policy of BanditIdentify makes of the arms' vectors: MeansLinear or MeansLogistic, or
+	// nothing if it is empty.
+	Vectors string
 	// Twin names the policy that this one is without privacy, if that has an entry of its own. At
 	// budget none every policy is its own twin.
 	Twin string

@@ -21,6 +21,10 @@ type IdentifySetting struct {
 	Budget privacy.Budget
 	// Coins are for the parameter coin alone.
 	Coins policy.Coins
+	// Vectors are those x of the arms, for entries that say what they make of them; nil is none, and then these
+	// play arms as others do. The means are ⟨θ,x⟩ for one θ, or if Logistic 1/(1+e^{−⟨θ,x⟩}).
+	Vectors  [][]float64
+	Logistic bool
 }
 
 const (
@@ -50,6 +54,12 @@ const (
 	perArmThreshold
 )
 
+const (
+	raceBest = iota // what DP-Race looks for
+	raceTop
+	raceThreshold
+)
+
 // IdentifyPolicies returns the policies that look for the best arm, private ones first. Rewards are
 // in [0,1]. Regret says how many samples a policy takes in the mean, Correct what is proved of its
 // answer. Those that are not private run at budget none.
@@ -58,6 +68,9 @@ func IdentifyPolicies() []Entry {
 		e.Bandit, e.Private, e.Guarantee, e.Anytime = BanditIdentify, true, transcriptGuarantee, true
 		if e.Budgets == nil {
 			e.Budgets = []string{"epsilon"}
+		} else {
+			e.Guarantee = "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP, as the budget is, of " + identify.Output +
+				"; rewards in range"
 		}
 		return e
 	}
@@ -65,11 +78,13 @@ func IdentifyPolicies() []Entry {
 		e.Bandit, e.Guarantee, e.Anytime = BanditIdentify, noGuarantee, true
 		return e
 	}
+	all := []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon", "mu"}
 	return []Entry{
 		private(Entry{
 			Name: "dp-sed", Title: "DP-SED", Family: "se", Continuous: true, Discrete: true,
-			Budgets:  []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon", "mu"},
-			Regret:   "none proved",
+			Budgets: all,
+			Regret: "O(log(K/δ)/Δ_a² + (σ√log(K/δ) + b log(K/δ))/Δ_a) of each arm with probability 1 − 2δ, up to log log, " +
+				"σ the noise's deviation and b the scale of Laplace noises (proof: identify.DPSED)",
 			Gathered: Verdict{Proved: "normal noise, or Laplace noises that the release counts (identify.DPSED)"},
 			Correct:  "proof: identify.DPSED",
 			Source:   "ours: elimination on differences, noise and rewards in one exponent",
@@ -206,6 +221,60 @@ func IdentifyPolicies() []Entry {
 					unproved(e)
 				}
 			},
+		}),
+		race(private(Entry{
+			Name: "dp-race", Title: "DP-Race", Family: "se", Budgets: all,
+			Regret: "O(log(K/δ)/Δ_a² + τ(log(K/δ))/Δ_a) of each arm with probability 1 − δ, up to log log, " +
+				"τ the tail of a release's noise (proof: identify.DPRace)",
+			Gathered: Verdict{Proved: ofTail},
+			Correct:  "proof: identify.DPRace",
+			Source: "ours: elimination on disjoint batches, with intervals from the tail of the noise; " +
+				"Kalyanakrishnan and Stone 2010 of k arms, without privacy",
+		})),
+		race(private(Entry{
+			Name: "dp-lin-race", Title: "DP-Race, linear means", Family: "se", Budgets: all, Vectors: MeansLinear,
+			Regret: "O(r log(K/δ)/Δ_a² + rsτ(log(K/δ))/Δ_a) of all arms until arm a is decided, with probability " +
+				"1 − δ, up to log log, r the rank of the vectors and s ≤ r(r+1)/2 (proof: identify.DPRace)",
+			Gathered: Verdict{Proved: ofTail},
+			Correct:  "proof: identify.DPRace",
+			Source: "ours: DP-Race on designs; Soare, Lazaric and Munos 2014 and Fiez, Jain, Jamieson and Ratliff 2019, " +
+				"without privacy",
+		})),
+		race(private(Entry{
+			Name: "dp-glm-race", Title: "DP-Race, logistic means", Family: "se", Budgets: all, Vectors: MeansLogistic,
+			Regret: "O(r³ log(K/δ)/(κΔ_a)² + r²τ(log(K/δ))/(κΔ_a)) of all arms until arm a is decided, with probability " +
+				"1 − δ, up to log log, r the rank of the vectors and κ = σ'(B) (proof: identify.DPRace)",
+			Gathered: Verdict{Proved: ofTail},
+			Correct:  "proof: identify.DPRace",
+			Source:   "ours: DP-Race on spanners (Awerbuch and Kleinberg 2004); Kazerouni and Wein 2021, without privacy",
+		})),
+		private(Entry{
+			Name: "dp-halving", Title: "DP-Halving", Family: "se", Budgets: all, Goal: GoalBudget,
+			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
+				"Σ_r 3c_r exp(−x_r), √(t_r x_r) + 2τ(x_r) = t_r Δ_(j_r) (proof: identify.DPHalving)",
+			Gathered: Verdict{Proved: ofTail},
+			Source: "Karnin, Koren and Somekh 2013 on disjoint noisy batches, beside Chen, Karthik, Chee and Tan " +
+				"(arXiv:2401.09073); the bound is ours",
+			Params: halvingParams(), NewIdentify: newHalving("dp-halving", ""),
+		}),
+		private(Entry{
+			Name: "dp-lin-halving", Title: "DP-Halving, linear means", Family: "se", Budgets: all, Goal: GoalBudget,
+			Vectors: MeansLinear,
+			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
+				"Σ_r (1+s)c_r exp(−x_r), √(x_r A/2) + Bτ(x_r) = Δ_(j_r) (proof: identify.DPHalving)",
+			Gathered: Verdict{Proved: ofTail},
+			Source: "ours: DP-Halving on designs; Yang and Tan 2022, without privacy, and Chen, Karthik, Chee and Tan " +
+				"(arXiv:2401.09073) under ε-DP",
+			Params: halvingParams(), NewIdentify: newHalving("dp-lin-halving", MeansLinear),
+		}),
+		private(Entry{
+			Name: "dp-glm-halving", Title: "DP-Halving, logistic means", Family: "se", Budgets: all, Goal: GoalBudget,
+			Vectors: MeansLogistic,
+			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
+				"Σ_r 3q exp(−x_r), qρ(x_r) = κΔ_(h_r) (proof: identify.DPHalving)",
+			Gathered: Verdict{Proved: ofTail},
+			Source:   "ours: DP-Halving on spanners; Azizi, Kveton and Ghavamzadeh 2022, without privacy",
+			Params:   append(halvingParams(), boundParam()), NewIdentify: newHalving("dp-glm-halving", MeansLogistic),
 		}),
 		open(Entry{
 			Name: "ttucb", Title: "TTUCB",
@@ -383,4 +452,80 @@ func identifier[P identify.Identifier](p P, err error) (identify.Identifier, err
 		return nil, fmt.Errorf("policy %w", err)
 	}
 	return p, nil
+}
+
+// race adds what DP-Race has with and without vectors.
+func race(e Entry) Entry {
+	e.Params = []Param{
+		{Name: "goal", Choices: []string{"best", "top", "threshold"}, Doc: "what is looked for: the best " +
+			"arm, the k best arms, or all arms whose mean is above level. Trials look for the best"},
+		{Name: "k", Integer: true, Default: 1, Lo: 1, LoIn: true, Hi: 1 << 30, HiIn: true,
+			Doc: "with goal: top, how many arms; fewer than there are"},
+		{Name: "level", Default: 0.5, Lo: 0, Hi: 1,
+			Doc: "with goal: threshold, the level, of rewards mapped to [0,1]"},
+		{Name: "first", Doc: "plays of each arm in the first batch", Integer: true, Default: math.NaN(),
+			DefaultDoc: "⌈8/ε⌉, at least 16", Lo: 1, LoIn: true, Hi: min(1<<50, math.MaxInt/4)},
+	}
+	if e.Vectors == MeansLogistic {
+		e.Params = append(e.Params, boundParam())
+	}
+	name, vectors := e.Name, e.Vectors
+	e.NewIdentify = func(s IdentifySetting, p Params) (identify.Identifier, error) {
+		goal := identify.RaceGoal{Top: 1}
+		switch p["goal"] {
+		case raceTop:
+			goal.Top = int(p["k"])
+		case raceThreshold:
+			goal = identify.RaceGoal{Level: p["level"]}
+		}
+		q, err := identify.NewDPRace(s.Arms, s.Budget, s.Risk, goal, int(p.or("first", 0)))
+		if err == nil {
+			err = tellVectors(q, name, vectors, s, p)
+		}
+		return identifier(q, err)
+	}
+	e.vary = func(e *Entry, p Params) {
+		switch p["goal"] {
+		case raceTop:
+			e.Goal = GoalTop
+		case raceThreshold:
+			e.Goal = GoalThreshold
+		}
+	}
+	return e
+}
+
+func halvingParams() []Param {
+	return []Param{{Name: "plays", Integer: true, Default: 10_000, Lo: 2, LoIn: true,
+		Hi:  min(1<<50, math.MaxInt/4),
+		Doc: "plays after which an arm is named, of all arms together; at least K⌈log₂K⌉"}}
+}
+
+func boundParam() Param {
+	return Param{Name: "bound", Default: 4, Lo: 0, Hi: 20, HiIn: true, Doc: "B, what |⟨θ,x⟩| is at most for every arm: means " +
+		"are from 1/(1+e^B) to 1/(1+e^−B)"}
+}
+
+// newHalving builds DP-Halving.
+func newHalving(name, vectors string) func(IdentifySetting, Params) (identify.Identifier, error) {
+	return func(s IdentifySetting, p Params) (identify.Identifier, error) {
+		q, err := identify.NewDPHalving(s.Arms, s.Budget, int(p["plays"]))
+		if err == nil {
+			err = tellVectors(q, name, vectors, s, p)
+		}
+		return identifier(q, err)
+	}
+}
+
+// tellVectors tells a rule the vectors of its arms, if it makes use of them.
+func tellVectors(q interface {
+	SetVectors([][]float64, identify.Link) error
+}, name, vectors string, s IdentifySetting, p Params) error {
+	if vectors == "" || s.Vectors == nil {
+		return nil
+	}
+	if s.Logistic != (vectors == MeansLogistic) {
+		return fmt.Errorf("%s: link is not %s, must be: it is for means that are", name, vectors)
+	}
+	return q.SetVectors(s.Vectors, identify.Link{Bound: p["bound"]})
 }

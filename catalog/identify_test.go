@@ -22,7 +22,7 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 		}
 		seen[e.Name] = true
 		if e.Title == "" || e.Guarantee == "" || e.Regret == "" || e.Source == "" ||
-			e.Correct == "" || e.Bandit != catalog.BanditIdentify || !e.Anytime {
+			(e.Correct == "") != (e.Seeks() == catalog.GoalBudget) || e.Bandit != catalog.BanditIdentify || !e.Anytime {
 			t.Errorf("%s: title, guarantee, samples, source and proof must all be said", e.Name)
 		}
 		if e.Private == (len(e.Budgets) == 0) {
@@ -48,6 +48,8 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 					}
 					all = append(all, given)
 				}
+			case p.Name == "k": // below the number of arms
+				all = append(all, catalog.Params{p.Name: 2, "goal": 1})
 			case p.Integer:
 				all = append(all, catalog.Params{p.Name: 7})
 			default:

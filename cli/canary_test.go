@@ -179,6 +179,7 @@ var canaryRows = map[string]canaryRow{
 	"sotto explore":          {none: "its rewards are made up; a log is answered to its page alone: see site's TestPictures"},
 	"sotto list policies":    {none: "it reads nothing"},
 	"sotto list mechanisms":  {none: "it reads nothing"},
+	"sotto list cube":        {none: "it reads nothing"},
 	"sotto schema":           {none: "it reads nothing"},
 	"sotto version":          {none: "it reads nothing"},
 	"sotto reproduce":        {none: "it simulates, and reads public data sets"},

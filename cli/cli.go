@@ -87,7 +87,7 @@ type commands struct {
 	Bench      serveBench        `cmd:"" name:"serve bench" group:"live" help:"Measure what a service takes on this machine."`
 	Choose     chooseCommand     `cmd:"" group:"before" help:"Rank the private policies that meet a budget."`
 	Explore    exploreCommand    `cmd:"" group:"before" help:"Turn privacy like a knob, in your browser."`
-	List       listCommand       `cmd:"" group:"before" help:"List what there is: policies and mechanisms."`
+	List       listCommand       `cmd:"" group:"before" help:"List what there is: policies, mechanisms, and what is proved."`
 	Bounds     boundsCommand     `cmd:"" group:"before" help:"Bound the regret, and name the proofs."`
 	Run        runCommand        `cmd:"" group:"play" help:"Play an experiment, given by a file or by flags."`
 	Report     reportCommand     `cmd:"" group:"play" help:"Draw the page and figures of results again."`

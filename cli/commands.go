@@ -41,6 +41,13 @@ var commandsTexts = kong.Vars{
   sotto validate examples/quickstart.yaml --json`,
 	"validateSample": "Of a live experiment, values such as it will be reported: CSV with a column reward and those " +
 		"of metrics, or lines of JSON. Says how many would be clipped, without noise: the output is not protected.",
+	"list cube": `A cell is a goal, a currency of privacy, who is trusted, and what is played. It is proved if a policy's
+privacy and utility are, the utility by a theorem that holds at the horizon or risk at hand; "proved/2" is by noise
+that was made for another currency, and counts half. The answer follows from the catalog of policies.
+
+Examples:
+  sotto list cube
+  sotto list cube --json | jq '.cells[] | select(.verdict == "open" and .actions == "arms")'`,
 	"list mechanisms": `Examples:
   sotto list mechanisms
   sotto list mechanisms --json`,
@@ -254,6 +261,50 @@ func (c *validateCommand) live(s streams, x *decl.Experiment) error {
 type listCommand struct {
 	Policies   listPolicies   `cmd:"" default:"withargs" help:"Policies: guarantee, source and parameters."`
 	Mechanisms listMechanisms `cmd:"" help:"Mechanisms: what each promises, and who is believed."`
+	Cube       listCube       `cmd:"" help:"What is proved, impossible and open, of every goal, currency, trust and kind of action."`
+}
+
+type listCube struct {
+	JSON bool `help:"As JSON, for programs."`
+}
+
+func (c *listCube) Run(s streams) error {
+	cells := catalog.Cube()
+	count := catalog.CountCube(cells)
+	if c.JSON {
+		return printJSON(s, struct {
+			Cells []catalog.Cell    `json:"cells"`
+			Count catalog.CubeCount `json:"count"`
+		}{cells, count})
+	}
+	w := report.NewColumns(s.out)
+	width := len(catalog.Currencies())
+	for i := 0; i < len(cells); i += width { // a row is the currencies of one goal, trust and kind of action
+		row := cells[i : i+width]
+		if i == 0 || row[0].Goal != cells[i-1].Goal {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			fmt.Fprintf(w, "%s\t\t%s\n", row[0].Goal, strings.Join(catalog.Currencies(), "\t"))
+		}
+		fmt.Fprintf(w, "  %s\t%s", row[0].Actions, row[0].Trust)
+		for _, cell := range row {
+			text := cell.Verdict
+			if cell.Converted {
+				text += "/2"
+			}
+			if cell.Policy != "" {
+				text += " " + cell.Policy
+			}
+			fmt.Fprintf(w, "\t%s", text)
+		}
+		fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(s.out, "\n%s.\n", count)
+	return err
 }
 
 type listPolicies struct {
@@ -396,7 +447,11 @@ func (c *listPolicies) Run(s streams) error {
 		}
 		if e.Bandit == catalog.BanditIdentify {
 			fmt.Fprintf(w, "  samples\t%s\n", e.Regret)
-			fmt.Fprintf(w, "  δ-correct\t%s\n", e.Correct)
+			correct := e.Correct
+			if e.Seeks() == catalog.GoalBudget {
+				correct = "whatever the risk, it stops after its plays"
+			}
+			fmt.Fprintf(w, "  δ-correct\t%s\n", correct)
 		} else {
 			fmt.Fprintf(w, "  regret\t%s\n", e.Regret)
 			horizon := "must be known"

@@ -56,6 +56,10 @@ func NewRule(name string, arms int, risk float64, budget privacy.Budget, params 
 		return Rule{}, err
 	}
 	r := Rule{entry: e.With(complete), params: complete, arms: arms, risk: risk, budget: budget}
+	if goal := r.entry.Seeks(); goal != catalog.GoalConfidence {
+		return Rule{}, fmt.Errorf("policy %s: its goal is %s, must be %s but in an experiment", name, goal,
+			catalog.GoalConfidence)
+	}
 	p, err := r.policy(&noise.Fast{})
 	if err != nil {
 		return Rule{}, err

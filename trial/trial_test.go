@@ -57,6 +57,12 @@ func everyRule(t *testing.T, arms int) []Rule {
 	t.Helper()
 	var out []Rule
 	for _, e := range catalog.IdentifyPolicies() {
+		if e.Seeks() != catalog.GoalConfidence {
+			if _, err := NewRule(e.Name, arms, 0.05, privacy.Pure{Epsilon: 1}, nil); err == nil {
+				t.Errorf("%s is taken, and its goal is %s", e.Name, e.Seeks())
+			}
+			continue
+		}
 		var budget privacy.Budget = privacy.None{}
 		if e.Private {
 			budget = privacy.Pure{Epsilon: 1}

@@ -46,6 +46,18 @@ var badIdentify = []struct {
 	{"another kind", "kind: identify", "kind: identity", true},
 	{"no kind", "kind: identify\n", "", true},
 	{"no risk", "risk: 0.1\n", "", true},
+	{"vectors of other means", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1], vectors: [[1], [1]]", false},
+	{"a vector too few", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1], vectors: [[1, 0], [0, 1], [1, 1]]", false},
+	{"a vector of nothing", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1], vectors: [[1, 0], [0, 0]]", false},
+	{"a link without vectors", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1], link: logistic", false},
+	{"another link", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1], vectors: [[1], [0.5]], link: probit", true},
+	{"a sure arm with a link", "bernoulli: [0.9, 0.1]", "bernoulli: [1, 0.5], vectors: [[1], [0.5]], link: logistic", false},
+	{"a link beyond the bound", "bernoulli: [0.9, 0.1]}\npolicies:\n  - {policy: adap-tt}", "bernoulli: [0.9, 0.1], " +
+		"vectors: [[1], [-1]], link: logistic}\npolicies:\n  - {policy: dp-glm-race, bound: 2}", false},
+	{"a link for a linear policy", "bernoulli: [0.9, 0.1]}\npolicies:\n  - {policy: adap-tt}", "bernoulli: [0.9, 0.1], " +
+		"vectors: [[1], [-1]], link: logistic}\npolicies:\n  - {policy: dp-lin-race}", false},
+	{"k of as many arms", "{policy: adap-tt}", "{policy: dp-race, goal: top, k: 2}", false},
+	{"too few plays", "{policy: adap-tt}", "{policy: dp-halving, plays: 1}", true},
 	{"risk is zero", "risk: 0.1", "risk: 0", true},
 	{"risk is one", "risk: 0.1", "risk: 1", true},
 	{"risk is negative", "risk: 0.1", "risk: -0.1", true},

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/sotto-dp/sotto/bandit"
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/logged"
 	"github.com/sotto-dp/sotto/noise"
@@ -323,6 +324,31 @@ func newArmInstances() instanceForm {
 		fromProgram(func(in *Instance) *bandit.Source { return &in.Source },
 			func(d described) bandit.Source { return d }),
 	}}
+}
+
+// identifyInstances are those of KindIdentify: Bernoulli arms may have vectors.
+var identifyInstances = sync.OnceValue(func() instanceForm {
+	f := newArmInstances()
+	f.ways[0].keys = slices.Concat(f.ways[0].keys[:1], []keyed.Key[Instance]{
+		keyed.Of("vectors", keyed.Many(vector(), keyed.Object{"minItems": 2}),
+			func(in *Instance) *[][]float64 { return &in.Vectors },
+			"vectors of the arms, from which their means follow"),
+		keyed.Of("link", keyed.As(keyed.Object{"enum": []any{catalog.MeansLinear, catalog.MeansLogistic},
+			"default": catalog.MeansLinear}, readLink),
+			func(in *Instance) *string { return &in.Link },
+			"how means follow from vectors x: linear, as <theta,x>, or logistic, as 1/(1+exp(-<theta,x>))"),
+	}, f.ways[0].keys[1:])
+	return f
+})
+
+func readLink(d *keyed.Decoder, n ast.Node, at string, to *string) error {
+	if err := d.Text(n, at, to); err != nil {
+		return err
+	}
+	if *to != catalog.MeansLinear && *to != catalog.MeansLogistic {
+		return d.Fail(n, at, "is %q, must be %s or %s", keyed.Clip(*to), catalog.MeansLinear, catalog.MeansLogistic)
+	}
+	return nil
 }
 
 // changesKey is the worlds that an instance turns into.

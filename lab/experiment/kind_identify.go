@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,7 +34,7 @@ func (identifyKind) players() string { return "policies" }
 
 func (identifyKind) span() (lo, hi float64) { return 0, 1 }
 
-func (identifyKind) instances() instanceForm { return armInstances() }
+func (identifyKind) instances() instanceForm { return identifyInstances() }
 
 func (k identifyKind) keys(known catalog.Catalog) []keyed.Key[Spec] {
 	keys := []keyed.Key[Spec]{nameKey(), descriptionKey(),
@@ -50,7 +51,9 @@ func (k identifyKind) keys(known catalog.Catalog) []keyed.Key[Spec] {
 	return slices.Concat(keys, specTrust(), []keyed.Key[Spec]{delayKey(), intervalsKey(),
 		instancesKey(k.instances(), "where rewards come from", "required; as for `kind: regret`. "+
 			"Where several arms are best each is a right answer, and there is a warning: no rule "+
-			"can tell them apart, and runs end at the cap"),
+			"can tell them apart, and runs end at the cap. Arms of `bernoulli` may have `vectors: [[1, 0], [0, 1]]`, "+
+			"one x each, such that their means are ⟨θ,x⟩ for one θ, or with `link: logistic` 1/(1+e^(−⟨θ,x⟩)), for "+
+			"policies that know it"),
 		policiesKey(known, KindIdentify, true, "required; `sotto list policies` has them, with "+
 			"bandit `identify`"),
 		budgetsKey(specBudgets, []keyed.BudgetShape{keyed.PureShape()}, "each private policy runs at each "+
@@ -204,7 +207,8 @@ func (c *Cell) identifyCell(s *Spec) *IdentifyCell {
 	for _, a := range c.world.best {
 		out.Best = append(out.Best, a+1)
 	}
-	if lo, hi := s.span(); lo != 0 || hi != 1 || len(c.world.best) != 1 {
+	if lo, hi := s.span(); lo != 0 || hi != 1 || len(c.world.best) != 1 ||
+		c.choice.entry.Seeks() != catalog.GoalConfidence { // which the bounds are of
 		return out
 	}
 	var means []float64
@@ -369,8 +373,45 @@ func (k identifyKind) worlds(p *Resolved) ([]environment, error) {
 		if w.Fixed.Drifts() {
 			return w, "changes", fmt.Errorf("is given: which arm is best must not change while it is looked for")
 		}
+		if field, err := in.checkVectors(&w); err != nil {
+			return w, field, err
+		}
 		return w, "", k.settle(p, in, &w)
 	})
+}
+
+// checkVectors holds the vectors of Bernoulli arms against their means.
+func (in *Instance) checkVectors(w *environment) (field string, err error) {
+	if in.Vectors == nil {
+		if in.Link != "" {
+			return "link", fmt.Errorf("is %s, but there are no vectors", in.Link)
+		}
+		return "", nil
+	}
+	if len(in.Vectors) != len(in.Bernoulli) {
+		return "vectors", fmt.Errorf("are %d, must be one for each of %d arms", len(in.Vectors), len(in.Bernoulli))
+	}
+	var with [][]float64
+	for a, x := range in.Vectors {
+		if len(x) != len(in.Vectors[0]) || len(x) > bandit.MaxDim || !(norm(x) > 0 && norm(x) <= math.MaxFloat64) {
+			return "vectors", fmt.Errorf("have %v for arm %d, must have %d finite numbers for each, at most %d, and one that "+
+				"is not 0", x, a+1, len(in.Vectors[0]), bandit.MaxDim)
+		}
+		eta := in.Bernoulli[a]
+		if in.Link == catalog.MeansLogistic {
+			if eta = math.Log(eta) - math.Log1p(-eta); math.IsInf(eta, 0) {
+				return "bernoulli", fmt.Errorf("has %v, must be above 0 and below 1 with link: %s", in.Bernoulli[a], in.Link)
+			}
+			w.steep = max(w.steep, math.Abs(eta), math.SmallestNonzeroFloat64)
+		}
+		with = append(with, append(slices.Clone(x), eta))
+	}
+	if rank(with) != rank(in.Vectors) {
+		return "vectors", fmt.Errorf("do not have the means %v for any θ: means must be %s in them", in.Bernoulli,
+			cmp.Or(in.Link, catalog.MeansLinear))
+	}
+	w.vectors = in.Vectors
+	return "", nil
 }
 
 // settle tells of what makes an instance hard or its means others than they seem.
@@ -408,11 +449,18 @@ func (k identifyKind) begin(p *Resolved, c *Cell, _ int) error {
 	fmt.Fprintf(h, "sotto identify cell %d\nworld %q\npolicy %q\nbudget %q\nrisk %s\ncap %d\nseed %d\n",
 		FormatVersion, c.world.public, c.choice.content, c.Budget, keyed.Number(s.Risk), s.Cap, s.Seed)
 	c.choice.trust.writeProtocol(h)
+	if c.world.vectors != nil {
+		fmt.Fprintf(h, "vectors %v\nlogistic %v\n", c.world.vectors, c.world.steep > 0)
+	}
 	if err := s.writeDelay(h); err != nil {
 		return err
 	}
 	s.writeIntervals(h)
 	c.Hash = hex.EncodeToString(h.Sum(nil))
+	if bound, ok := c.choice.params["bound"]; ok && c.world.steep > bound {
+		return fmt.Errorf("instance %s: |⟨θ,x⟩| is %.4g for an arm, above the bound of policy %s, %v: its answers would not "+
+			"be proved", c.world.label, c.world.steep, c.choice.entry.Name, bound)
+	}
 	rule, err := k.policy(s, c, &noise.Fast{})
 	if err != nil {
 		return err
@@ -427,7 +475,8 @@ func (k identifyKind) begin(p *Resolved, c *Cell, _ int) error {
 func (identifyKind) policy(s *Spec, c *Cell, coins *noise.Fast) (identify.Identifier, error) {
 	risk, _ := c.identifyRisk(s)
 	return c.choice.entry.NewIdentify(catalog.IdentifySetting{Arms: c.world.arms, Risk: risk,
-		Budget: c.budget, Coins: sim.NewCoins(coins)}, c.choice.params)
+		Budget: c.budget, Coins: sim.NewCoins(coins), Vectors: c.world.vectors,
+		Logistic: c.world.steep > 0}, c.choice.params)
 }
 
 func (k identifyKind) play(ctx context.Context, p *Resolved, c *Cell, run int, _ *sim.Result,
@@ -472,10 +521,20 @@ func (k identifyKind) play(ctx context.Context, p *Resolved, c *Cell, run int, _
 		return fail(err)
 	}
 	wrong := 0.0
-	switch {
-	case out.Answer < 0:
+	if set, ok := pol.(identify.Chooser); ok && out.Answer >= 0 {
+		means, err := armMeans(instance, lo, hi)
+		if err != nil {
+			return fail(err)
+		}
+		for a := range means {
+			means[a] = (means[a] - lo) / (hi - lo)
+		}
+		if !set.Right(means) {
+			wrong = 1
+		}
+	} else if out.Answer < 0 {
 		wrong = noEstimate
-	case !slices.Contains(best, out.Answer):
+	} else if !slices.Contains(best, out.Answer) {
 		wrong = 1
 	}
 	to = append(to, float64(out.Tau), wrong, float64(out.Batches))

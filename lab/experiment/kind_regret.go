@@ -31,6 +31,10 @@ func (regretKind) span() (lo, hi float64) { return 0, 1 }
 type armsWorld struct {
 	sim.World
 	best []int // of KindIdentify: its arms with the largest mean
+	// of KindIdentify: the arms' vectors, nil if none are known; and the largest |⟨θ,x⟩| where means are logistic, 0
+	// where they are linear
+	vectors [][]float64
+	steep   float64
 }
 
 func (regretKind) instances() instanceForm { return armInstances() }
@@ -48,6 +52,9 @@ func (k regretKind) worlds(p *Resolved) ([]environment, error) {
 		w, field, err := p.armWorld(in)
 		if err != nil {
 			return w, field, err
+		}
+		if in.Vectors != nil || in.Link != "" {
+			return w, "vectors", fmt.Errorf("is given, and is for experiments of kind %s", KindIdentify)
 		}
 		return w, "", k.settle(p, in, &w)
 	})

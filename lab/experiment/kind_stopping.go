@@ -133,20 +133,15 @@ func ruleEntry(name string) (catalog.Entry, error) {
 		return catalog.Entry{}, fmt.Errorf("rule %q is unknown%s; known are %s", keyed.Clip(name),
 			catalog.Hint(keyed.Clip(name), stopping.Names()), strings.Join(stopping.Names(), ", "))
 	}
-	e := catalog.Entry{Name: name, Params: []catalog.Param{
+	e := catalog.Entry{Name: "nas", Title: "NAS", Source: "[Sajed 2019, Algorithm 3]", Goal: catalog.GoalStopping}
+	for _, private := range catalog.StoppingRules() {
+		if private.Name == name {
+			e = private
+		}
+	}
+	e.Params = []catalog.Param{
 		{Name: "alpha", Doc: "relative error that is allowed", Default: math.NaN(), Hi: 1},
 		{Name: "beta", Doc: "probability of a larger error", Default: math.NaN(), Hi: 1},
-	}}
-	switch name {
-	case "nas":
-		e.Title, e.Source = "NAS", "[Sajed 2019, Algorithm 3]"
-	case "dp-nas":
-		e.Title, e.Source = "DP-NAS", "[Sajed 2019, Algorithm 7]"
-	default:
-		e.Title, e.Source = "DP exponential NAS", "[Sajed 2019, Algorithm 8]"
-	}
-	if name != "nas" {
-		e.Private, e.Budgets, e.Guarantee = true, []string{"epsilon"}, "ε-DP"
 	}
 	return e, nil
 }

@@ -67,12 +67,16 @@ type Instance struct {
 	Name string
 
 	Bernoulli []float64 // means of Bernoulli arms
-	Laws      []string  // one law an arm, as bandit.ParseLaw reads it
-	Standard  string    // C1, C2, C3 or C4 of [Sajed 2019], for Arms arms
-	Means     *Means    // means drawn at random for Arms arms
-	CSV       string    // path of logged rewards, relative to the experiment's file
-	Columns   Columns   // what the columns of that file mean
-	SHA256    string    // of that file, in hex; if set, another file is refused
+	// Vectors x of Bernoulli arms, and how their means follow from them, for one θ: linear or empty, ⟨θ,x⟩, or
+	// logistic, 1/(1+e^{−⟨θ,x⟩}). Of KindIdentify, for policies that know it.
+	Vectors  [][]float64
+	Link     string
+	Laws     []string // one law an arm, as bandit.ParseLaw reads it
+	Standard string   // C1, C2, C3 or C4 of [Sajed 2019], for Arms arms
+	Means    *Means   // means drawn at random for Arms arms
+	CSV      string   // path of logged rewards, relative to the experiment's file
+	Columns  Columns  // what the columns of that file mean
+	SHA256   string   // of that file, in hex; if set, another file is refused
 	// anything else, from a program: its file form names the source, and cannot be played
 	Source bandit.Source
 

@@ -3,6 +3,7 @@ package identify
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/privacy"
@@ -59,6 +60,31 @@ import (
 // Any λ gives a wider interval and a larger R than the best one, so a search that errs costs plays
 // and no risk. R is computed for each v: interpolated it could be too small. The interval has no
 // weights, which leaves its ends in closed form.
+//
+// # Plays
+//
+// Let one arm a* be best, Δ_a the gap of another, W = Σω_j n_j and ω̄ the largest ω_j of the batches until m, b the
+// largest scale of a Laplace noise in them, and q = 4/3, or 1 and b = 0 for normal noise. Let
+//
+//	ρ_m(c) = max(√(qcW), 4bω̄c),
+//
+// where W ≥ c/100. With probability at least 1 − δ − δ', every arm a has been dropped by the first batch m with
+//
+//	WΔ_a ≥ ρ_m(c₁) + ρ_m(log((K−1)/δ')).
+//
+// As ω_j = n_j/(n_j + 4 Var Z_j) and a batch is a third of all plays so far or more, but for the first, that is after
+// O(log(K/δ)/Δ_a² + (σ√log(K/δ) + b log(K/δ))/Δ_a) plays of the arm, up to log log, σ² the noise's variance. SEDPlays
+// computes the bound.
+//
+// Proof. log cosh(x/2) ≤ x²/8, and −k log(1−x²) ≤ 4kx²/3 for |x| ≤ ½. So with v ≤ ¼, for λω̄b ≤ ½,
+//
+//	A_v(λ) ≤ Σ_j [n_j λ²ω_j²/4 + q Var Z_j λ²ω_j²] ≤ (qλ²/4) Σ_j ω_j²(n_j + 4 Var Z_j) = qλ²W/4.
+//
+// At λ = 2√(c/(qW)), which is at most 20, (c + A_v(λ))/λ ≤ √(qcW); where that λ is above 1/(2ω̄b), A_v < c at this
+// one, and (c + A_v(λ))/λ ≤ 4bω̄c. So R(v) ≤ ρ_m(c₁). By Hoeffding's lemma for each reward, the exponent of
+// WΔ_a − (x_{a*} − x_a) is at most qλ²W/4 too, so that it is ρ_m(c) or more with probability at most e^{−c}: at
+// c = log((K−1)/δ') for no arm at its batch m, but with probability δ'. Then x_{a*} − x_a ≥ R(v_a), and a is dropped
+// if a* has not been, which is so with probability 1 − δ. ∎
 //
 // # Privacy
 //
@@ -487,3 +513,49 @@ func (c cumulant) variance() float64 { return c.v + 2*float64(c.k*float64(c.b*c.
 
 // top is the largest λ to look at.
 func (c cumulant) top() float64 { return min(steepest, (1-1e-9)/c.b) }
+
+// SEDPlays is the bound of DPSED's theorem: the plays of each arm, all at once with probability at least 1 − risk −
+// slip, where the first batch has first plays, no plan was given, everybody answers, and the noise in a release of n
+// rewards is that of k Laplace noises of scale b, or normal of variance v. The best arm's are the most of all.
+func SEDPlays(means []float64, risk, slip float64, first int, noise func(n int) (k, b, v float64)) ([]int, error) {
+	if err := checkTask(len(means), risk); err != nil {
+		return nil, err
+	}
+	if !(slip > 0 && slip < 1) || first < 1 || noise == nil {
+		return nil, fmt.Errorf("slip is %v and first %d, must be above 0 and below 1, and at least 1, with a noise", slip, first)
+	}
+	best := slices.Max(means)
+	others := float64(len(means) - 1)
+	out := make([]int, len(means))
+	most := 0
+	for a, mean := range means {
+		out[a] = policy.Forever
+		if mean == best {
+			continue
+		}
+		total, steepest, scale, q := 0.0, 0.0, 0.0, 1.0
+		for m, end, before := 1, first, 0; end < longest; m, before, end = m+1, end, grown(end, growthSED) {
+			n := float64(end - before)
+			k, b, v := noise(end - before)
+			weight := n / (n + 4*cumulant{k, b, v}.variance())
+			total, steepest, scale = total+float64(weight*n), max(steepest, weight), max(scale, b)
+			if k > 0 {
+				q = 4.0 / 3
+			}
+			rho := func(c float64) float64 { return max(math.Sqrt(q*c*total), 4*scale*steepest*c) }
+			c1 := math.Log(others/float64(shareSED*risk)) + math.Log(float64(m)*float64(m+1))
+			c2 := math.Log(others / slip)
+			if total >= max(c1, c2)/100 && float64(total*(best-mean)) >= rho(c1)+rho(c2) {
+				out[a] = end
+				break
+			}
+		}
+		most = max(most, out[a])
+	}
+	for a, mean := range means {
+		if mean == best && most > 0 {
+			out[a] = most
+		}
+	}
+	return out, nil
+}

@@ -430,3 +430,45 @@ func BenchmarkDPSED(b *testing.B) {
 		})
 	}
 }
+
+// What is proved of plays: of 200 runs, each of which takes more than SEDPlays says with probability at most 0.2, no
+// more than 100 do: that many have probability below 1e-20 if the theorem is true. The bound is of use: it is at
+// most 12 times what is taken.
+func TestSEDPlays(t *testing.T) {
+	const b, risk, slip = 5.0, 0.1, 0.1
+	means := []float64{0.8, 0.5, 0.65, 0.1}
+	bound := testkit.Must(SEDPlays(means, risk, slip, 64, func(int) (float64, float64, float64) { return 1, b, 0 }))
+	over, taken := 0, make([]float64, len(means))
+	for seed := range uint64(200) {
+		p := testkit.Must(NewDPSED(4, privacy.Pure{Epsilon: 1 / b}, risk, SEDPlan{First: 64}))
+		plays, more := raced(t, p, rand.New(rand.NewPCG(seed, 48)), means, b, b, nil), false
+		for a, n := range plays {
+			more = more || n > bound[a]
+			taken[a] += float64(n) / 200
+		}
+		if more {
+			over++
+		}
+	}
+	for a := range means {
+		if !(float64(bound[a]) < 12*taken[a]) {
+			t.Errorf("arm %d: bound %d, taken %.4g", a, bound[a], taken[a])
+		}
+	}
+	if over > 100 {
+		t.Errorf("%d of 200 take more than %v", over, bound)
+	}
+}
+
+// By hand: one batch of 1000 with normal noise of variance 250: ω = ½, W = 500. At K = 2 and δ = δ' = 0.1, c₁ =
+// log(2/0.09) = 3.1011 and the other log 10 = 2.3026: ρ are 39.377 and 33.931, so that a gap of 0.146616 is found, and
+// one of 0.1466 later.
+func TestSEDPlaysByHand(t *testing.T) {
+	for gap, want := range map[float64]int{0.14662: 1000, 0.1466: 1500} {
+		got := testkit.Must(SEDPlays([]float64{0.5 + gap, 0.5}, 0.1, 0.1, 1000,
+			func(int) (float64, float64, float64) { return 0, 0, 250 }))
+		if got[1] != want || got[0] != want {
+			t.Errorf("gap %v: %v, want %d", gap, got, want)
+		}
+	}
+}
