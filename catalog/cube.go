@@ -203,10 +203,10 @@ func (c *Cell) judge(candidates []cubeEntry) {
 	}
 }
 
-// noises are the mechanisms of the trust model for which the entry's theorem holds. Policies of vectors, and
-// stopping rules, state what a server does that is believed, and know no other.
+// noises are the mechanisms of the trust model for which the entry's theorem holds. Policies of vectors state
+// what a server does that is believed, and know no other.
 func (e cubeEntry) noises(trust, currency string) []Mechanism {
-	if e.NewLinear != nil || e.NewContextual != nil || e.Seeks() == GoalStopping {
+	if e.NewLinear != nil || e.NewContextual != nil {
 		if m, ok := e.states[currency]; ok && trust == string(privacy.TrustCentral) {
 			return []Mechanism{m}
 		}
@@ -310,7 +310,13 @@ func (e cubeEntry) build(b privacy.Budget) (privacy.Mechanism, error) {
 		}
 		return p.Mechanism(), nil
 	}
-	return privacy.Sparse{}, nil // stopping rules ask questions
+	if e.Gathered.Proved == "" {
+		return privacy.Sparse{}, nil // a stopping rule that asks questions
+	}
+	if _, pure := b.(privacy.Pure); pure {
+		return privacy.Laplace{Scale: 1}, nil
+	}
+	return privacy.Gaussian{Sigma: 1}, nil
 }
 
 // fair are coins for policies that are built to be looked at.
@@ -352,7 +358,7 @@ func (e Entry) file() string {
 	dir := "policy/"
 	switch {
 	case e.Goal == GoalStopping:
-		return "trial/stopping/dp_exponential_nas.go"
+		return "trial/stopping/" + strings.Replace(name, "exp_", "exponential_", 1) + ".go"
 	case e.Bandit == BanditIdentify:
 		dir += "identify/"
 	case e.Bandit == BanditLinear, e.Bandit == BanditContextual:
@@ -364,8 +370,10 @@ func (e Entry) file() string {
 // audited is what the rows of `sotto audit self` begin with that attack the policy and its broken copies.
 func (e Entry) audited() string {
 	switch {
-	case e.Goal == GoalStopping: // whose answers are those of its mechanism
+	case e.Goal == GoalStopping && e.Gathered.Proved == "": // whose answers are those of its mechanism
 		return privacy.Sparse{}.Kind()
+	case e.Goal == GoalStopping: // whose releases are those of its mechanism
+		return privacy.Laplace{}.Kind()
 	case e.Bandit == BanditIdentify:
 		return "identify " + e.Name
 	}
@@ -461,9 +469,15 @@ func StoppingRules() []Entry {
 		return Entry{Name: name, Title: title, Source: source, Private: true, Budgets: []string{"epsilon"},
 			Guarantee: "ε-DP", Regret: samples, Goal: GoalStopping, Anytime: true}
 	}
+	batches := rule("dp-batch-mean", "DP batch mean", "ours: the test of [Sajed 2019, Algorithm 3] on disjoint batches",
+		"O(R² log(1/β)/(αμ)² + Rτ(log(1/β))/(α|μ|)) samples with probability 1 − β, up to log log, τ the tail of a "+
+			"release's noise (proof: stopping.BatchMean)")
+	batches.Budgets, batches.Gathered = Currencies(), Verdict{Proved: ofTail}
+	batches.Guarantee = "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP, as the budget is; samples in range"
 	return []Entry{
 		rule("dp-nas", "DP-NAS", "[Sajed 2019, Algorithm 7]", "none proved: its number of samples is not analysed"),
 		rule("dp-exp-nas", "DP exponential NAS", "[Sajed 2019, Algorithm 8]", "2000(t₀ + t₁ + t₂) samples with "+
 			"probability 1 − β [Sajed 2019, Theorem 4.1.3]"),
+		batches,
 	}
 }

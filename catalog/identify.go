@@ -525,7 +525,14 @@ func tellVectors(q interface {
 		return nil
 	}
 	if s.Logistic != (vectors == MeansLogistic) {
-		return fmt.Errorf("%s: link is not %s, must be: it is for means that are", name, vectors)
+		return fmt.Errorf("%s: link is %s, must be %s: it is for such means", name, linkOf(s.Logistic), vectors)
 	}
 	return q.SetVectors(s.Vectors, identify.Link{Bound: p["bound"]})
+}
+
+func linkOf(logistic bool) string {
+	if logistic {
+		return MeansLogistic
+	}
+	return MeansLinear
 }

@@ -29,7 +29,7 @@ func cubeFile(c catalog.Cell, policy string) string {
 	policies := "policies: [{policy: " + policy + strings.Join(own, "") + "}]"
 	switch {
 	case c.Goal == catalog.GoalStopping:
-		head("kind: stopping", "cap: 1e6", "instances: [{name: a, law: bernoulli(0.9)}]",
+		head("kind: stopping", "cap: 1e7", "instances: [{name: a, law: bernoulli(0.9)}]",
 			"rules: [{rule: "+policy+", alpha: 0.5, beta: 0.1}]")
 	case c.Actions == catalog.BanditLinear && c.Goal != catalog.GoalRegret:
 		head("kind: identify", "risk: 0.25", "cap: 1e8", "instances: [{name: a, bernoulli: [0.95, 0.85, 0.1, 0.05], "+

@@ -16,6 +16,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/sim"
 	"github.com/sotto-dp/sotto/trial/stopping"
@@ -31,7 +32,7 @@ func (stoppingKind) players() string { return "rules" }
 func (stoppingKind) span() (lo, hi float64) { return -1, 1 }
 
 func (k stoppingKind) keys(catalog.Catalog) []keyed.Key[Spec] {
-	return []keyed.Key[Spec]{nameKey(), descriptionKey(),
+	keys := []keyed.Key[Spec]{nameKey(), descriptionKey(),
 		kindKey(KindStopping, "stopping rules that sample a law"),
 		capKey("samples after which a rule gives up", "required; samples after which a rule gives "+
 			"up, without an estimate. Where the mean is 0 a rule may go on for ever"),
@@ -41,10 +42,11 @@ func (k stoppingKind) keys(catalog.Catalog) []keyed.Key[Spec] {
 		instancesKey(k.instances(), "the laws of the samples", "required; each is `{name: coin, law: "+
 			"bernoulli(0.3)}`, with one law as in `laws` above"),
 		k.rulesKey(),
-		budgetsKey(specBudgets, []keyed.BudgetShape{keyed.PureShape()}, "each private rule runs at each "+
+		budgetsKey(specBudgets, keyed.BudgetShapes(), "each private rule runs at each "+
 			"budget; nas runs once", "required if a rule is private: `{epsilon: 1}` or `none`, where "+
-			"a private rule is its own non-private twin. `nas` runs once"),
+			"a private rule is its own non-private twin; of `dp-batch-mean` any. `nas` runs once"),
 	}
+	return append(keys, specTrust()...)
 }
 
 func (stoppingKind) instances() instanceForm { return lawInstances() }
@@ -68,7 +70,7 @@ func (stoppingKind) rulesKey() keyed.Key[Spec] {
 		}
 		if to.Rule == "" {
 			return d.Fail(n, at, "names no rule, must say rule: NAME, one of %s",
-				strings.Join(stopping.Names(), ", "))
+				strings.Join(ruleNames(), ", "))
 		}
 		return nil
 	}
@@ -76,12 +78,12 @@ func (stoppingKind) rulesKey() keyed.Key[Spec] {
 	one.Schema = func() keyed.Object { return keyed.Object{"oneOf": []any{schema()}} }
 	return keyed.Always("rules", keyed.Many(one, keyed.Object{"minItems": 1}), func(s *Spec) *[]Rule { return &s.Rules },
 		"who samples").Must().Means("required; each is `{rule: NAME, alpha: 0.25, beta: 0.05}`, and " +
-		"`name: LABEL` if need be; NAME is `nas`, `dp-nas` or `dp-exp-nas`, α and β are above 0 and " +
+		"`name: LABEL` if need be; NAME is `nas`, `dp-nas`, `dp-exp-nas` or `dp-batch-mean`, α and β are above 0 and " +
 		"below 1")
 }
 
 func ruleKeys() []keyed.Key[Rule] {
-	known := keyed.As(keyed.Object{"enum": stopping.Names()},
+	known := keyed.As(keyed.Object{"enum": ruleNames()},
 		func(d *keyed.Decoder, n ast.Node, at string, to *string) error {
 			if err := d.Text(n, at, to); err != nil {
 				return err
@@ -119,19 +121,26 @@ const (
 	maxRange = 1e100
 )
 
+// ruleNames are those that ask questions, and the one that releases batches.
+func ruleNames() []string { return append(stopping.Names(), stopping.BatchMeanName) }
+
 // A trial is a rule at a budget on a law: what a cell of this kind plays.
 type trial struct {
 	rule stopping.Rule
-	law  bandit.Law
-	mean float64
+	// instead of rule, one that releases batches: built anew for each run
+	batches func(beta float64) (*stopping.BatchMean, error)
+	own     Rule
+	r       float64 // of own
+	law     bandit.Law
+	mean    float64
 }
 
 // ruleEntry describes a stopping rule as the catalog describes policies, for labels and manifests.
 // The error names the nearest known one.
 func ruleEntry(name string) (catalog.Entry, error) {
-	if !slices.Contains(stopping.Names(), name) {
+	if known := ruleNames(); !slices.Contains(known, name) {
 		return catalog.Entry{}, fmt.Errorf("rule %q is unknown%s; known are %s", keyed.Clip(name),
-			catalog.Hint(keyed.Clip(name), stopping.Names()), strings.Join(stopping.Names(), ", "))
+			catalog.Hint(keyed.Clip(name), known), strings.Join(known, ", "))
 	}
 	e := catalog.Entry{Name: "nas", Title: "NAS", Source: "[Sajed 2019, Algorithm 3]", Goal: catalog.GoalStopping}
 	for _, private := range catalog.StoppingRules() {
@@ -169,6 +178,15 @@ func (stoppingKind) choices(p *Resolved) ([]choice, error) {
 			}
 		}
 		c := choice{label: q.Name, entry: entry, params: catalog.Params{"alpha": q.Alpha, "beta": q.Beta}}
+		if s.Trust.on() && entry.Private && entry.Gathered.Proved == "" {
+			return nil, s.fail("trust", "is %s, must be %s for rule %s: its threshold's noise outlives a release",
+				s.Trust.Model, Continuous, entry.Name)
+		} else if entry.Private {
+			if key, err := s.Trust.check(); err != nil {
+				return nil, s.src.Wrap(key, err)
+			}
+			c.trust = s.Trust
+		}
 		switch {
 		case !entry.Private:
 			c.budgets = []privacy.Budget{privacy.None{}}
@@ -178,13 +196,21 @@ func (stoppingKind) choices(p *Resolved) ([]choice, error) {
 			c.budgets = s.Budgets
 		}
 		for j, b := range s.Budgets {
-			if kind := catalog.Kind(b); kind != "epsilon" && kind != "none" {
+			if kind := catalog.Kind(b); entry.Meets(b) != nil && entry.Private || !entry.Private && kind != "epsilon" &&
+				kind != "none" && len(s.Rules) == 1 {
 				return nil, s.fail(fmt.Sprintf("budgets[%d]", j), "is %s: stopping rules take "+
-					"epsilon | none", b)
+					"epsilon | none, and %s any", b, stopping.BatchMeanName)
 			}
 		}
 		for _, b := range c.budgets {
-			if _, err := q.at(b, r); err != nil {
+			if q.Rule == stopping.BatchMeanName {
+				if _, err := stopping.NewBatchMean(q.Alpha, q.Beta, b, r); err != nil {
+					return nil, s.src.Wrap(at, err)
+				}
+				if err := c.trust.meets(b); err != nil {
+					return nil, s.src.Wrap("trust", err)
+				}
+			} else if _, err := q.at(b, r); err != nil {
 				return nil, s.src.Wrap(at, err)
 			}
 		}
@@ -204,6 +230,9 @@ func (q Rule) at(b privacy.Budget, r float64) (stopping.Rule, error) {
 
 // info is what the manifest has of the trial.
 func (t trial) info() *StoppingCell {
+	if t.batches != nil {
+		return &StoppingCell{Alpha: t.own.Alpha, Beta: t.own.Beta, Range: t.r, Mean: t.mean}
+	}
 	out := &StoppingCell{Alpha: t.rule.Alpha(), Beta: t.rule.Beta(), Range: t.rule.Range(), Mean: t.mean}
 	if math.IsInf(t.rule.Epsilon(), 1) {
 		return out
@@ -261,19 +290,75 @@ func (stoppingKind) begin(p *Resolved, c *Cell, i int) error {
 	s := &p.Spec
 	_, r := s.span()
 	c.trial = c.world.trial
+	h := sha256.New()
+	if q := s.Rules[i]; q.Rule == stopping.BatchMeanName {
+		c.trial.own, c.trial.r = q, r
+		c.trial.batches = func(beta float64) (*stopping.BatchMean, error) {
+			return stopping.NewBatchMean(q.Alpha, beta, c.budget, r)
+		}
+		rule, err := c.trial.batches(q.Beta)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "sotto stopping cell %d\nworld %q\nrule %q\nbudget %q\ncap %d\nseed %d\n",
+			FormatVersion, c.world.public, c.batchContent(), c.Budget, s.Cap, s.Seed)
+		c.choice.trust.writeProtocol(h)
+		c.Hash = hex.EncodeToString(h.Sum(nil))
+		return c.tryTrust(rule.Mechanism())
+	}
 	var err error
 	if c.trial.rule, err = s.Rules[i].at(c.budget, r); err != nil {
 		return err
 	}
-	h := sha256.New()
 	fmt.Fprintf(h, "sotto stopping cell %d\nworld %q\nrule %q\nbudget %q\ncap %d\nseed %d\n",
 		FormatVersion, c.world.public, c.trial.rule, c.Budget, s.Cap, s.Seed)
 	c.Hash = hex.EncodeToString(h.Sum(nil))
 	return nil
 }
 
+// batchContent is what the noise of a rule that releases batches is keyed by.
+func (c *Cell) batchContent() string {
+	q := c.trial.own
+	return fmt.Sprintf("%s alpha=%v beta=%v range=%v at %v%s", q.Rule, q.Alpha, q.Beta, c.trial.r, c.budget,
+		c.choice.trust.content())
+}
+
+// playBatches plays a rule that releases batches. It is the first of two arms of one law, and plays no other.
+func (c *Cell) playBatches(ctx context.Context, s *Spec, run int, to []float64) ([]float64, privacy.Loss, error) {
+	fail := func(err error) ([]float64, privacy.Loss, error) { return nil, privacy.Loss{}, err }
+	beta, misread := c.trial.own.Beta, 0.0
+	if c.trust(0.5) != nil {
+		beta, misread = beta*(1-spareRisk), beta*spareRisk
+	}
+	rule, err := c.trial.batches(beta)
+	if err != nil {
+		return fail(err)
+	}
+	in, err := bandit.NewInstance(c.trial.law, c.trial.law)
+	if err != nil {
+		return fail(err)
+	}
+	key := noise.Key{Seed: s.Seed, Experiment: c.world.content, Run: run, Role: noise.RoleReward}
+	rewards := key.Fast(2)
+	key.Role, key.Cell = noise.RoleNoise, c.batchContent()
+	own := key.Fast(1)
+	var out sim.IdentifyResult
+	if err := sim.Identify(ctx, sim.IdentifyConfig{Policy: rule, Instance: in, Cap: max(2, int(s.Cap)), Lo: -c.trial.r,
+		Hi: c.trial.r, Rewards: rewards, Noise: &own[0], Trust: c.trustIn(ctx, s, misread)}, &out); err != nil {
+		return fail(err)
+	}
+	off := math.NaN() // where there is no estimate
+	if out.Answer >= 0 {
+		off = math.Abs(rule.Estimate()-c.trial.mean) / math.Abs(c.trial.mean)
+	}
+	return append(to, float64(out.Tau), toUnit(off)), out.Loss, nil
+}
+
 func (stoppingKind) play(ctx context.Context, p *Resolved, c *Cell, run int, _ *sim.Result,
 	to []float64) ([]float64, privacy.Loss, error) {
+	if c.trial.batches != nil {
+		return c.playBatches(ctx, &p.Spec, run, to)
+	}
 	study := stopping.StudyConfig{Rule: c.trial.rule, Law: c.trial.law, Seed: p.Spec.Seed, Cap: int(p.Spec.Cap)}
 	o, _, err := study.Play(ctx, run, c.trial.mean)
 	if err != nil {

@@ -194,7 +194,7 @@ func TestBadStopping(t *testing.T) {
 		{"beta: 0.9", "beta: 0.9, epsilon: 1", "unknown key \"epsilon\"", true},
 		{"alpha: 0.9, beta: 0.9", "alpha: 0.5, beta: 0.05", "is also the label of rules[1]", false},
 		{"alpha: 0.9, beta: 0.9", "name: twin, alpha: 0.5, beta: 0.05", "is the same as", false},
-		{"{epsilon: 1}", "{rho: 1}", "budgets[0]: is rho=1: stopping rules take epsilon | none", true},
+		{"{epsilon: 1}", "{rho: 1}", "budgets[0]: is rho=1: stopping rules take epsilon | none", false},
 		{"{epsilon: 1}", "{epsilon: -1}", "budgets[0]", true},
 		{"budgets: [{epsilon: 1}, none]\n", "", "budgets: is missing: rule dp-exp-nas is private", false},
 	} {
