@@ -111,6 +111,9 @@ type Entry struct {
 	// Gathered says whether what is proved holds live where nobody sees the rewards. It must be said
 	// of what play.Admit admits.
 	Gathered Verdict
+	// AnyTail says the same of a policy that is not played live: that all that is proved of it holds for any noise with
+	// a tail that is known.
+	AnyTail bool
 	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
 	// NewLinear builds that of BanditLinear.

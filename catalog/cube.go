@@ -213,7 +213,7 @@ func (e cubeEntry) noises(trust, currency string) []Mechanism {
 		return nil
 	}
 	params, err := e.Complete(e.params)
-	if err != nil || e.Gathers(params) != nil || e.Gathered.Proved != ofTail {
+	if err != nil || !e.AnyTail && (e.Gathers(params) != nil || e.Gathered.Proved != ofTail) {
 		return nil
 	}
 	var out []Mechanism
@@ -310,7 +310,7 @@ func (e cubeEntry) build(b privacy.Budget) (privacy.Mechanism, error) {
 		}
 		return p.Mechanism(), nil
 	}
-	if e.Gathered.Proved == "" {
+	if !e.AnyTail {
 		return privacy.Sparse{}, nil // a stopping rule that asks questions
 	}
 	if _, pure := b.(privacy.Pure); pure {
@@ -370,7 +370,7 @@ func (e Entry) file() string {
 // audited is what the rows of `sotto audit self` begin with that attack the policy and its broken copies.
 func (e Entry) audited() string {
 	switch {
-	case e.Goal == GoalStopping && e.Gathered.Proved == "": // whose answers are those of its mechanism
+	case e.Goal == GoalStopping && !e.AnyTail: // whose answers are those of its mechanism
 		return privacy.Sparse{}.Kind()
 	case e.Goal == GoalStopping: // whose releases are those of its mechanism
 		return privacy.Laplace{}.Kind()
@@ -472,7 +472,7 @@ func StoppingRules() []Entry {
 	batches := rule("dp-batch-mean", "DP batch mean", "ours: the test of [Sajed 2019, Algorithm 3] on disjoint batches",
 		"O(R² log(1/β)/(αμ)² + Rτ(log(1/β))/(α|μ|)) samples with probability 1 − β, up to log log, τ the tail of a "+
 			"release's noise (proof: stopping.BatchMean)")
-	batches.Budgets, batches.Gathered = Currencies(), Verdict{Proved: ofTail}
+	batches.Budgets, batches.AnyTail = Currencies(), true
 	batches.Guarantee = "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP, as the budget is; samples in range"
 	return []Entry{
 		rule("dp-nas", "DP-NAS", "[Sajed 2019, Algorithm 7]", "none proved: its number of samples is not analysed"),

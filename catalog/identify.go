@@ -79,6 +79,7 @@ func IdentifyPolicies() []Entry {
 		return e
 	}
 	all := []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon", "mu"}
+	const plays = "proof: identify.DPSED"
 	return []Entry{
 		private(Entry{
 			Name: "dp-sed", Title: "DP-SED", Family: "se", Continuous: true, Discrete: true,
@@ -89,14 +90,14 @@ func IdentifyPolicies() []Entry {
 			Correct:  "proof: identify.DPSED",
 			Source:   "ours: elimination on differences, noise and rewards in one exponent",
 			Params: []Param{
-				{Name: "gap", Doc: "the gap Δ that is expected between the best arm and the next: fewer " +
+				{Name: "gap", Proof: onlyDerived(plays), Doc: "the gap Δ that is expected between the best arm and the next: fewer " +
 					"plays if it is right, more if it is not, and the risk stays", Default: math.NaN(),
 					DefaultDoc: "not known", Lo: 0, Hi: 1, HiIn: true},
-				{Name: "best", Doc: "the best arm's mean that is expected, with gap", Default: math.NaN(),
+				{Name: "best", Proof: onlyDerived(plays), Doc: "the best arm's mean that is expected, with gap", Default: math.NaN(),
 					DefaultDoc: "½ + Δ/2", Lo: 0, Hi: 1, HiIn: true},
-				{Name: "centred", Doc: "with gap: guard against a gap that is half or twice as large",
+				{Name: "centred", Proof: only(plays, 0), Doc: "with gap: guard against a gap that is half or twice as large",
 					Flag: true},
-				{Name: "first", Doc: "plays of each arm in the first batch", Integer: true,
+				{Name: "first", Proof: always(plays), Doc: "plays of each arm in the first batch", Integer: true,
 					Default: math.NaN(), DefaultDoc: "⌈24/ε⌉, or as gap says", Lo: 1, LoIn: true,
 					Hi: min(1<<50, math.MaxInt/4)},
 			},
@@ -226,8 +227,8 @@ func IdentifyPolicies() []Entry {
 			Name: "dp-race", Title: "DP-Race", Family: "se", Budgets: all,
 			Regret: "O(log(K/δ)/Δ_a² + τ(log(K/δ))/Δ_a) of each arm with probability 1 − δ, up to log log, " +
 				"τ the tail of a release's noise (proof: identify.DPRace)",
-			Gathered: Verdict{Proved: ofTail},
-			Correct:  "proof: identify.DPRace",
+			AnyTail: true,
+			Correct: "proof: identify.DPRace",
 			Source: "ours: elimination on disjoint batches, with intervals from the tail of the noise; " +
 				"Kalyanakrishnan and Stone 2010 of k arms, without privacy",
 		})),
@@ -235,8 +236,8 @@ func IdentifyPolicies() []Entry {
 			Name: "dp-lin-race", Title: "DP-Race, linear means", Family: "se", Budgets: all, Vectors: MeansLinear,
 			Regret: "O(r log(K/δ)/Δ_a² + rsτ(log(K/δ))/Δ_a) of all arms until arm a is decided, with probability " +
 				"1 − δ, up to log log, r the rank of the vectors and s ≤ r(r+1)/2 (proof: identify.DPRace)",
-			Gathered: Verdict{Proved: ofTail},
-			Correct:  "proof: identify.DPRace",
+			AnyTail: true,
+			Correct: "proof: identify.DPRace",
 			Source: "ours: DP-Race on designs; Soare, Lazaric and Munos 2014 and Fiez, Jain, Jamieson and Ratliff 2019, " +
 				"without privacy",
 		})),
@@ -244,15 +245,15 @@ func IdentifyPolicies() []Entry {
 			Name: "dp-glm-race", Title: "DP-Race, logistic means", Family: "se", Budgets: all, Vectors: MeansLogistic,
 			Regret: "O(r³ log(K/δ)/(κΔ_a)² + r²τ(log(K/δ))/(κΔ_a)) of all arms until arm a is decided, with probability " +
 				"1 − δ, up to log log, r the rank of the vectors and κ = σ'(B) (proof: identify.DPRace)",
-			Gathered: Verdict{Proved: ofTail},
-			Correct:  "proof: identify.DPRace",
-			Source:   "ours: DP-Race on spanners (Awerbuch and Kleinberg 2004); Kazerouni and Wein 2021, without privacy",
+			AnyTail: true,
+			Correct: "proof: identify.DPRace",
+			Source:  "ours: DP-Race on spanners (Awerbuch and Kleinberg 2004); Kazerouni and Wein 2021, without privacy",
 		})),
 		private(Entry{
 			Name: "dp-halving", Title: "DP-Halving", Family: "se", Budgets: all, Goal: GoalBudget,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
 				"Σ_r 3c_r exp(−x_r), √(t_r x_r) + 2τ(x_r) = t_r Δ_(j_r) (proof: identify.DPHalving)",
-			Gathered: Verdict{Proved: ofTail},
+			AnyTail: true,
 			Source: "Karnin, Koren and Somekh 2013 on disjoint noisy batches, beside Chen, Karthik, Chee and Tan " +
 				"(arXiv:2401.09073); the bound is ours",
 			Params: halvingParams(), NewIdentify: newHalving("dp-halving", ""),
@@ -262,7 +263,7 @@ func IdentifyPolicies() []Entry {
 			Vectors: MeansLinear,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
 				"Σ_r (1+s)c_r exp(−x_r), √(x_r A/2) + Bτ(x_r) = Δ_(j_r) (proof: identify.DPHalving)",
-			Gathered: Verdict{Proved: ofTail},
+			AnyTail: true,
 			Source: "ours: DP-Halving on designs; Yang and Tan 2022, without privacy, and Chen, Karthik, Chee and Tan " +
 				"(arXiv:2401.09073) under ε-DP",
 			Params: halvingParams(), NewIdentify: newHalving("dp-lin-halving", MeansLinear),
@@ -272,9 +273,9 @@ func IdentifyPolicies() []Entry {
 			Vectors: MeansLogistic,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
 				"Σ_r 3q exp(−x_r), qρ(x_r) = κΔ_(h_r) (proof: identify.DPHalving)",
-			Gathered: Verdict{Proved: ofTail},
-			Source:   "ours: DP-Halving on spanners; Azizi, Kveton and Ghavamzadeh 2022, without privacy",
-			Params:   append(halvingParams(), boundParam()), NewIdentify: newHalving("dp-glm-halving", MeansLogistic),
+			AnyTail: true,
+			Source:  "ours: DP-Halving on spanners; Azizi, Kveton and Ghavamzadeh 2022, without privacy",
+			Params:  append(halvingParams(), boundParam("proof: identify.DPHalving")), NewIdentify: newHalving("dp-glm-halving", MeansLogistic),
 		}),
 		open(Entry{
 			Name: "ttucb", Title: "TTUCB",
@@ -456,18 +457,19 @@ func identifier[P identify.Identifier](p P, err error) (identify.Identifier, err
 
 // race adds what DP-Race has with and without vectors.
 func race(e Entry) Entry {
+	proof := always("proof: identify.DPRace")
 	e.Params = []Param{
-		{Name: "goal", Choices: []string{"best", "top", "threshold"}, Doc: "what is looked for: the best " +
+		{Name: "goal", Proof: proof, Choices: []string{"best", "top", "threshold"}, Doc: "what is looked for: the best " +
 			"arm, the k best arms, or all arms whose mean is above level. Trials look for the best"},
-		{Name: "k", Integer: true, Default: 1, Lo: 1, LoIn: true, Hi: 1 << 30, HiIn: true,
+		{Name: "k", Proof: proof, Integer: true, Default: 1, Lo: 1, LoIn: true, Hi: 1 << 30, HiIn: true,
 			Doc: "with goal: top, how many arms; fewer than there are"},
-		{Name: "level", Default: 0.5, Lo: 0, Hi: 1,
+		{Name: "level", Proof: proof, Default: 0.5, Lo: 0, Hi: 1,
 			Doc: "with goal: threshold, the level, of rewards mapped to [0,1]"},
-		{Name: "first", Doc: "plays of each arm in the first batch", Integer: true, Default: math.NaN(),
+		{Name: "first", Proof: proof, Doc: "plays of each arm in the first batch", Integer: true, Default: math.NaN(),
 			DefaultDoc: "⌈8/ε⌉, at least 16", Lo: 1, LoIn: true, Hi: min(1<<50, math.MaxInt/4)},
 	}
 	if e.Vectors == MeansLogistic {
-		e.Params = append(e.Params, boundParam())
+		e.Params = append(e.Params, boundParam("proof: identify.DPRace"))
 	}
 	name, vectors := e.Name, e.Vectors
 	e.NewIdentify = func(s IdentifySetting, p Params) (identify.Identifier, error) {
@@ -496,13 +498,13 @@ func race(e Entry) Entry {
 }
 
 func halvingParams() []Param {
-	return []Param{{Name: "plays", Integer: true, Default: 10_000, Lo: 2, LoIn: true,
+	return []Param{{Name: "plays", Proof: always("proof: identify.DPHalving"), Integer: true, Default: 10_000, Lo: 2, LoIn: true,
 		Hi:  min(1<<50, math.MaxInt/4),
 		Doc: "plays after which an arm is named, of all arms together; at least K⌈log₂K⌉"}}
 }
 
-func boundParam() Param {
-	return Param{Name: "bound", Default: 4, Lo: 0, Hi: 20, HiIn: true, Doc: "B, what |⟨θ,x⟩| is at most for every arm: means " +
+func boundParam(proof string) Param {
+	return Param{Name: "bound", Proof: always(proof), Default: 4, Lo: 0, Hi: 20, HiIn: true, Doc: "B, what |⟨θ,x⟩| is at most for every arm: means " +
 		"are from 1/(1+e^B) to 1/(1+e^−B)"}
 }
 

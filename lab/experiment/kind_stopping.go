@@ -178,7 +178,7 @@ func (stoppingKind) choices(p *Resolved) ([]choice, error) {
 			}
 		}
 		c := choice{label: q.Name, entry: entry, params: catalog.Params{"alpha": q.Alpha, "beta": q.Beta}}
-		if s.Trust.on() && entry.Private && entry.Gathered.Proved == "" {
+		if s.Trust.on() && entry.Private && !entry.AnyTail {
 			return nil, s.fail("trust", "is %s, must be %s for rule %s: its threshold's noise outlives a release",
 				s.Trust.Model, Continuous, entry.Name)
 		} else if entry.Private {
