@@ -47,7 +47,7 @@ that was made for another currency, and counts half. The answer follows from the
 
 Examples:
   sotto list cube
-  sotto list cube --json | jq '.cells[] | select(.verdict == "open" and .actions == "arms")'`,
+  sotto list cube --json`,
 	"list mechanisms": `Examples:
   sotto list mechanisms
   sotto list mechanisms --json`,
