@@ -36,7 +36,7 @@ var floors = [][]string{
 	{"internal/problem", "lab/letor", "live/aggregate", "play", "policy/identify", "policy/linear",
 		"secagg/dap"},
 	{"catalog", "live/serve/store", "sim", "trial/stopping"},
-	{"choose", "internal/clicks", "internal/keyed", "trial"},
+	{"choose", "internal/clicks", "internal/keyed", "lab/process", "trial"},
 	{"audit", "lab/experiment", "live/decl"},
 	{"audit/protocol", "cli/flags", "client/private", "lab/train", "live/plan", "live/serve",
 		"live/serve/helper"},

@@ -379,6 +379,7 @@ func (w *player) play(in bool, out []float64) error {
 	if err != nil {
 		return err
 	}
+	defer policy.End(p)
 	mech := p.Mechanism()
 	if err := w.begin(mech); err != nil {
 		return err

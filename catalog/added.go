@@ -10,7 +10,10 @@ import (
 
 // A Catalog is policies by name: those of Sotto, and those that a program adds to them. The zero
 // value has those of Sotto.
-type Catalog struct{ added []Entry }
+type Catalog struct {
+	added []Entry
+	start func(Program) (Entry, error) // nil: no programs of others
+}
 
 // nameForm is how policies and parameters are called: flags and files divide names at other signs.
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
@@ -24,7 +27,7 @@ var everyPolicys = []string{"policy", "name", "budgets", "trust", "noise", "prec
 // kind of bandit has, a guarantee, budgets if it is private, and the constructor of its Bandit. A
 // policy of K arms that needs the horizon can then do without it: parameter unknown_horizon.
 func (c Catalog) With(entries ...Entry) (Catalog, error) {
-	out := Catalog{added: slices.Clone(c.added)}
+	out := Catalog{added: slices.Clone(c.added), start: c.start}
 	for _, e := range entries {
 		e.Bandit = banditOf(e.Bandit)
 		if err := out.check(e); err != nil {

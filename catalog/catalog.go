@@ -114,6 +114,8 @@ type Entry struct {
 	// AnyTail says the same of a policy that is not played live: that all that is proved of it holds for any noise with
 	// a tail that is known.
 	AnyTail bool
+	// Program is who plays it, if that is a program of somebody else.
+	Program Program
 	// New builds the policy of BanditArms. Its parameters are as Entry.Complete returns them.
 	New func(Setting, Params) (policy.Policy, error)
 	// NewLinear builds that of BanditLinear.
@@ -474,6 +476,9 @@ func (e Entry) Param(name string) (Param, bool) {
 func (e Entry) Content(p Params) string {
 	var b strings.Builder
 	b.WriteString(e.Name)
+	if e.Program.Hash != "" {
+		b.WriteString(" program=" + e.Program.Hash)
+	}
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if d, ok := e.Param(name); !ok || p[name] != d.Default {
 			b.WriteString(" " + name + "=" + strconv.FormatFloat(p[name], 'g', -1, 64))

@@ -35,6 +35,7 @@ type auditPolicy struct {
 	Noise    flags.Choice  `of:"laplace,polya,skellam,gaussian,count" help:"${auditNoise}" placeholder:"NAME"`
 	Until    flags.Number  `in:"(0,inf)" help:"${until}" placeholder:"ε"`
 	Searched flags.Count   `default:"2048" help:"Games of the search with each adversary." placeholder:"N"`
+	programFlag
 	furtherFlags
 	confidenceFlag
 	auditFlags
@@ -66,7 +67,15 @@ var auditPolicyTexts = kong.Vars{
 }
 
 func (c *auditPolicy) Run(ctx context.Context, s streams) error {
-	p, err := c.prepare(s.known)
+	bandit := string(c.Bandit)
+	if bandit == "arms" {
+		bandit = catalog.BanditArms
+	}
+	known, err := c.known(s, bandit, true)
+	if err != nil {
+		return err
+	}
+	p, err := c.prepare(known)
 	return play(ctx, s, &c.auditFlags, p, err)
 }
 

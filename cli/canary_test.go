@@ -79,6 +79,8 @@ var canaryRows = map[string]canaryRow{
 	"sotto run": {runs: [][]string{
 		{"run", "arms.yaml", "--out", "out-arms"}, {"run", "arms.yaml", "--out", "out-arms"},
 		{"run", "arms.yaml", "--out", "out-arms", "--resume"},
+		{"run", "--csv", "arms.csv", "--exec", "sh spy.sh", "--policies", "spy", "--epsilon", "1", "--horizon", "500",
+			"--runs", "2"}, // spy.txt is what it was given
 		{"run", "linear.yaml", "--out", "out-linear"},
 		{"run", "rounds.yaml", "--out", "out-rounds"}, {"run", "identify.yaml", "--out", "out-identify"},
 		{"!", "run", "bare.csv"}, {"!", "run", "rows.jsonl"}, {"!", "run", "colon.csv"},
@@ -243,6 +245,9 @@ func canaryFiles() map[string]map[string]string {
 	}
 	for _, files := range out {
 		const base = "name: canary\nhorizon: 500\nruns: 2\nseed: 1\nbudgets: [{epsilon: 1}]\n"
+		files["spy.sh"] = "while IFS= read -r line; do\n  echo \"$line\" >>spy.txt\n  case \"$line\" in\n" +
+			"  *sotto*) echo '{\"sotto\":1,\"name\":\"spy\",\"mechanism\":\"laplace\"}' ;;\n" +
+			"  *) echo '{\"play\":[[0,20],[1,20]]}' ;;\n  esac\ndone\n"
 		files["live.yaml"] = "name: shop\narms: [red, blue]\npolicy: dp-klucb\nunit: {of: person}\n" +
 			"budget: {epsilon: 1}\nwindow: 1h\n"
 		files["arms.yaml"] = base + "policies: [{policy: adap-klucb}, {policy: " +

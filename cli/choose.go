@@ -59,7 +59,8 @@ type chooseCommand struct {
 	Time       time.Duration  `help:"${chooseTime}" placeholder:"TIME"`
 	Seed       flags.Seed     `help:"Seed of all randomness." default:"1" placeholder:"S"`
 	Workers    flags.Workers  `help:"${chooseWorkers}" placeholder:"W"`
-	JSON       bool           `help:"As JSON, for programs."`
+	programFlag
+	JSON bool `help:"As JSON, for programs."`
 }
 
 // chooseTexts are help texts that are too long for their flags.
@@ -103,6 +104,10 @@ var chooseTexts = kong.Vars{
 }
 
 func (c *chooseCommand) Run(ctx context.Context, s streams) error {
+	var err error
+	if s.known, err = c.known(s, catalog.BanditArms, false); err != nil {
+		return err
+	}
 	q, err := c.question(s)
 	if err != nil {
 		return err
@@ -479,7 +484,7 @@ func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Ans
 		if !plain {
 			list = "'" + list + "'"
 		}
-		command := fmt.Sprintf("%s run --arms %s --policies %s", program, list,
+		command := fmt.Sprintf("%s run --arms %s%s --policies %s", program, list, c.text(),
 			written(q.Catalog, use.Candidate))
 		for _, f := range []struct {
 			name, text string
@@ -496,6 +501,9 @@ func (c *chooseCommand) repeat(program string, q *choose.Question, a *choose.Ans
 		Lo: q.Lo, Hi: q.Hi,
 		Checkpoints: []keyed.Count{keyed.Count(q.Horizon)},
 		Policies:    []experiment.Policy{{Policy: use.Candidate.Policy, Params: use.Candidate.Params}}}
+	if e, err := q.Catalog.Find(catalog.BanditArms, use.Candidate.Policy); err == nil && e.Program.Args != nil {
+		spec.Policies[0].Program = catalog.Program{Args: e.Program.Args}
+	}
 	in := experiment.Instance{Name: "world"}
 	switch {
 	case c.CSV != "":

@@ -23,6 +23,7 @@ import (
 	"github.com/sotto-dp/sotto/choose"
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/lab/experiment"
+	"github.com/sotto-dp/sotto/lab/process"
 	"github.com/sotto-dp/sotto/secagg/transport"
 	"github.com/sotto-dp/sotto/trial"
 	"github.com/sotto-dp/sotto/trial/stopping"
@@ -202,7 +203,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case isUsage(err), errors.Is(err, choose.ErrQuestion),
 		errors.Is(err, experiment.ErrSpec), errors.Is(err, experiment.ErrOutput),
-		errors.Is(err, experiment.ErrShards),
+		errors.Is(err, experiment.ErrShards), errors.Is(err, process.ErrProgram),
 		errors.Is(err, experiment.ErrUnit):
 		return exitUsage
 	case errors.Is(err, stopping.ErrUnfinished), errors.Is(err, trial.ErrUnfinished):
@@ -314,7 +315,7 @@ func texts() kong.Vars {
 		auditMechanismTexts, auditPolicyTexts, auditSelfTexts, auditTrainingTexts, backupTexts, boundsTexts,
 		chooseTexts, cliTexts, commandsTexts, exploreTexts, figureTexts, flagdTexts,
 		identifyTexts, letorTexts, logTexts, noticeTexts, planTexts, planBudgetTexts, planLiveTexts,
-		planReleaseTexts, proveTexts, replayTexts, reportTexts,
+		planReleaseTexts, programTexts, proveTexts, replayTexts, reportTexts,
 		reproduceTexts, runTexts,
 		serveBenchTexts, stopTexts} {
 		maps.Copy(all, t)
@@ -390,6 +391,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	if args[0] == "reward" {
 		args = decisionFirst(args)
 	}
+	programs := process.NewHost(ctx, s.err)
+	defer programs.Close()
+	s.known = s.known.Starting(programs.Start)
 	parser, err := parserOf(named(args), s, kong.Exit(func(code int) { exit = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if err != nil {

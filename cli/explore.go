@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/lab/explore"
 	"github.com/sotto-dp/sotto/lab/explore/site"
 )
@@ -19,6 +20,7 @@ type exploreCommand struct {
 	Link   string `arg:"" optional:"" help:"${exploreLink}"`
 	Listen string `default:"127.0.0.1:8081" help:"${exploreListen}" placeholder:"HOST:PORT"`
 	Open   bool   `help:"Open the page in a browser."`
+	programFlag
 }
 
 // exploreTexts are help texts that are too long for their flags.
@@ -35,6 +37,10 @@ Examples:
 }
 
 func (c *exploreCommand) Run(ctx context.Context, s streams) error {
+	var err error
+	if s.known, err = c.known(s, catalog.BanditArms, false); err != nil {
+		return err
+	}
 	fragment := ""
 	if c.Link != "" {
 		link := afterHash(c.Link)

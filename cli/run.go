@@ -42,6 +42,7 @@ type runCommand struct {
 	Promised flags.Number   `in:"(0,1]" help:"${runPromised}" placeholder:"SHARE" group:"Without a file:"`
 	Dropout  flags.Number   `in:"[0,1]" help:"${runDropout}" placeholder:"P" group:"Without a file:"`
 
+	programFlag
 	columnFlags
 
 	JSON bool `help:"As JSON, for programs."`
@@ -74,6 +75,10 @@ var runTexts = kong.Vars{
 }
 
 func (c *runCommand) Run(ctx context.Context, s streams) error {
+	var err error
+	if s.known, err = c.known(s, catalog.BanditArms, false); err != nil {
+		return err
+	}
 	spec, err := c.spec(s)
 	if err != nil {
 		return err

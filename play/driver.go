@@ -26,7 +26,7 @@ type Driver struct {
 // NewDriver returns a driver of a policy that has not been asked for anything, and its curator.
 func NewDriver(p policy.Policy, c release.Curator) *Driver { return &Driver{Policy: p, Curator: c} }
 
-// Next is the policy's next batch, nil when it has stopped. A batch that is to begin afresh has the
+// Next is the policy's next batch, nil when it has stopped or, with the error, when it has failed. A batch that is to begin afresh has the
 // curator forget what it holds. The batch is the policy's, and good until the next call.
 func (d *Driver) Next() (*policy.Batch, error) {
 	b := d.Policy.Next(d.Released)
@@ -37,7 +37,7 @@ func (d *Driver) Next() (*policy.Batch, error) {
 		}
 	}
 	if b == nil {
-		return nil, nil
+		return nil, policy.Err(d.Policy)
 	}
 	d.Batches++
 	if b.Fresh {

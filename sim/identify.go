@@ -8,6 +8,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/play"
+	"github.com/sotto-dp/sotto/policy"
 	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 	"github.com/sotto-dp/sotto/release"
@@ -65,11 +66,12 @@ func (c *IdentifyConfig) check() error {
 }
 
 // Identify plays until the policy stops, or the cap is reached: then there is no answer, which is
-// not an error. It costs as much as its releases.
+// not an error. It costs as much as its releases, and ends the policy (policy.End).
 func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
+	defer policy.End(cfg.Policy)
 	lo, hi := release.Range(cfg.Lo, cfg.Hi)
 	if cfg.Ledger == nil {
 		cfg.Ledger = privacy.NewLedger(privacy.Covering(identify.Output))

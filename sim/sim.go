@@ -69,11 +69,12 @@ type Result struct {
 	Loss     privacy.Loss
 }
 
-// Run plays one run to its horizon.
+// Run plays one run to its horizon, and ends its policy (policy.End).
 func Run(ctx context.Context, cfg Config, out *Result) error {
 	if err := cfg.check(); err != nil {
 		return err
 	}
+	defer policy.End(cfg.Policy)
 	lo, hi := release.Range(cfg.Lo, cfg.Hi)
 	arms := len(cfg.Instance.Arms)
 	cur, err := release.Simulated(release.Config{
@@ -205,7 +206,7 @@ func (r *run) play(ctx context.Context) (stopped bool, err error) {
 			}
 		}
 		if r.curve.t == r.curve.horizon { // what was just released may be enough for an answer
-			return r.driver.Policy.Next(r.driver.Released) == nil, nil
+			return r.driver.Policy.Next(r.driver.Released) == nil, policy.Err(r.driver.Policy)
 		}
 		if stayer != nil && len(b.Plays) == 1 && b.Plays[0].Release {
 			n, err := r.stay(stayer, b.Plays[0].Arm)

@@ -20,11 +20,18 @@ type PolicyForm[P any] struct {
 	// the keys of an entry: those that a file may give, those of the normal form, and those that the
 	// schema shows
 	Keys, Normal, Shown func(catalog.Entry) []Key[P]
+	// Program is where a policy that is a program of somebody else is, {policy: {exec: …}}; nil where
+	// there can be none, and NoProgram then says why.
+	Program   func(*P) *catalog.Program
+	NoProgram string
 }
 
 func (f PolicyForm[P]) Form() Form[P] {
 	return Form[P]{Read: f.read,
 		Write: func(p P) (any, error) {
+			if f.Program != nil && f.Program(&p).Args != nil {
+				return NormalOf(f.ofProgram(f.Normal), &p)
+			}
 			entry, err := f.Known.Find(f.Bandit, *f.Name(&p))
 			if err != nil { // checks say so; parameters are numbers then
 				for _, name := range slices.Sorted(maps.Keys(*f.Params(&p))) {
@@ -56,6 +63,13 @@ func (f PolicyForm[P]) read(d *Decoder, n ast.Node, field string, to *P) error {
 		if kv.Key.GetToken().Value != "policy" {
 			continue
 		}
+		switch kv.Value.(type) {
+		case *ast.MappingNode, *ast.MappingValueNode:
+			if f.Program == nil {
+				return f.refused(d, kv.Value, field+".policy")
+			}
+			return ReadKeys(d, n, field, f.ofProgram(f.Keys), to)
+		}
 		if err := d.Text(kv.Value, field+".policy", name); err != nil {
 			return err
 		}
@@ -65,7 +79,38 @@ func (f PolicyForm[P]) read(d *Decoder, n ast.Node, field string, to *P) error {
 		}
 		return ReadKeys(d, n, field, f.Keys(entry), to)
 	}
+	if slices.ContainsFunc(values, func(kv *ast.MappingValueNode) bool { return kv.Key.GetToken().Value == "exec" }) {
+		if f.Program == nil {
+			return f.refused(d, n, field)
+		}
+		return d.Fail(n, field, "has exec, must have it in the policy: {policy: {exec: […]}}")
+	}
 	return d.Fail(n, field, "names no policy, must say policy: NAME")
+}
+
+func (f PolicyForm[P]) refused(d *Decoder, n ast.Node, field string) error {
+	return d.Fail(n, field, "is a program, must be the name of a policy: %s", f.NoProgram)
+}
+
+// ofProgram are the keys of a policy that is a program: it has no parameters but its arguments.
+func (f PolicyForm[P]) ofProgram(of func(catalog.Entry) []Key[P]) []Key[P] {
+	keys := slices.Clone(of(catalog.Entry{Private: true, Bandit: f.Bandit}))
+	for i := range keys {
+		if keys[i].Name == "policy" {
+			keys[i] = Always("policy", Mapped(programKeys), f.Program, "a program of somebody else").Must()
+		}
+	}
+	return keys
+}
+
+func programKeys() []Key[catalog.Program] {
+	return []Key[catalog.Program]{
+		Always("exec", Many(Filled(", must be a command or an argument of it"), Object{"minItems": 1}),
+			func(p *catalog.Program) *[]string { return &p.Args },
+			"the command and its arguments; paths begin where the file is").Must(),
+		Of("seconds", Positive(Object{"exclusiveMinimum": 0}), func(p *catalog.Program) *float64 { return &p.Seconds },
+			"allowed for an answer; 10 if it is not given"),
+	}
 }
 
 // schemas are policies, and their names alone.
@@ -77,6 +122,12 @@ func (f PolicyForm[P]) schemas() []any {
 		s["properties"].(Object)["policy"] = Object{"const": e.Name}
 		s["title"] = e.Title
 		s["description"] = fmt.Sprintf("Privacy: %s. Regret: %s. Source: %s.", e.Guarantee, e.Regret, e.Source)
+		out = append(out, s)
+	}
+	if f.Program != nil {
+		s := SchemaOf(f.ofProgram(f.Shown))
+		s["title"] = "A program"
+		s["description"] = "A process that is given releases and asked for plays (docs/python.md)."
 		out = append(out, s)
 	}
 	return append(out, Object{"enum": all})

@@ -231,8 +231,9 @@ func policiesKey(known catalog.Catalog, bandit string, trusted bool, ref string)
 
 // onePolicy is the form of a policy for one kind of bandit.
 func onePolicy(known catalog.Catalog, bandit string, trusted bool) keyed.Form[Policy] {
-	return keyed.PolicyForm[Policy]{Known: known, Bandit: bandit,
-		Name: func(p *Policy) *string { return &p.Policy }, Params: policyParams,
+	form := keyed.PolicyForm[Policy]{Known: known, Bandit: bandit,
+		NoProgram: "programs play " + catalog.BanditArms + " and " + catalog.BanditIdentify,
+		Name:      func(p *Policy) *string { return &p.Policy }, Params: policyParams,
 		Keys:   func(e catalog.Entry) []keyed.Key[Policy] { return policyKeys(e, trusted) },
 		Normal: func(e catalog.Entry) []keyed.Key[Policy] { return policyKeys(e, true) },
 		Shown: func(e catalog.Entry) []keyed.Key[Policy] {
@@ -242,7 +243,11 @@ func onePolicy(known catalog.Catalog, bandit string, trusted bool) keyed.Form[Po
 			}
 			return keys
 		},
-	}.Form()
+	}
+	if bandit == catalog.BanditArms || bandit == catalog.BanditIdentify {
+		form.Program = func(p *Policy) *catalog.Program { return &p.Program }
+	}
+	return form.Form()
 }
 
 func policyParams(p *Policy) *catalog.Params { return &p.Params }

@@ -302,7 +302,7 @@ func (p *Resolved) policies() ([]choice, error) {
 	var skips skips
 	for i, q := range s.Policies {
 		at := fmt.Sprintf("policies[%d]", i)
-		entry, err := s.Catalog.Find(bandit, q.Policy)
+		entry, err := s.entryOf(bandit, q)
 		if err != nil {
 			return nil, s.src.Wrap(at+".policy", err)
 		}
@@ -378,6 +378,17 @@ func (p *Resolved) policies() ([]choice, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// entryOf is the policy's entry: that of its name, or what its program says of itself.
+func (s *Spec) entryOf(bandit string, q Policy) (catalog.Entry, error) {
+	if q.Program.Args == nil {
+		return s.Catalog.Find(bandit, q.Policy)
+	}
+	if q.Program.Dir == "" {
+		q.Program.Dir = s.dir
+	}
+	return s.Catalog.Start(bandit, q.Program)
 }
 
 // afford picks the budgets that a policy meets, and warns of the others.

@@ -128,6 +128,8 @@ type Means struct {
 // A Policy is a policy with its parameters.
 type Policy struct {
 	Policy string // its name in the catalog
+	// Program is a policy of somebody else's, instead of Policy.
+	Program catalog.Program
 	// what tables and figures call it; empty: the policy's name, with its parameters where
 	// that is not enough
 	Name    string

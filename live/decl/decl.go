@@ -417,6 +417,7 @@ func policyForm(known catalog.Catalog, bandit string) keyed.Form[Policy] {
 		return append([]keyed.Key[Policy]{keyed.Always("policy", keyed.Text(), name, "").Must()}, keyed.ParamKeys(e, params)...)
 	}
 	return keyed.PolicyForm[Policy]{Known: known, Bandit: bandit, Name: name, Params: params,
+		NoProgram: "a program of somebody else would keep people's privacy, and nothing is proved of its decisions",
 		Keys: keys, Normal: keys, Shown: keys}.Form()
 }
 

@@ -1,0 +1,63 @@
+package process
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/sotto-dp/sotto/policy"
+)
+
+// Whatever a program writes, what is read of it is within its bounds, and is what encoding/json reads.
+func FuzzAnswer(f *testing.F) {
+	for _, s := range []string{`{"play":[[0,10],[1,10]]}`, `{"rest":1}`, `{"answer":0}`, `{"play":[[0,1e3]]}`, `{"play":[]}`,
+		`{"play":[[0,1],[0,2]]}`, `{"play":[ [ 2 , 7 ] ] }`, `{"play":[[0,NaN]]}`, `[`, `null`, `{"play":null}`} {
+		f.Add([]byte(s), true)
+		f.Add([]byte(s), false)
+	}
+	f.Fuzz(func(t *testing.T, line []byte, identify bool) {
+		var a answer
+		if a.read(line, 3, 100, identify) != nil {
+			return
+		}
+		var want struct {
+			Play         [][]int
+			Rest, Answer *int
+		}
+		if err := json.Unmarshal(line, &want); err != nil {
+			t.Fatalf("%q is read, and encoding/json says %v", line, err)
+		}
+		switch {
+		case a.stops:
+			if want.Answer == nil || a.answer != *want.Answer || a.answer < 0 || a.answer > 2 {
+				t.Fatalf("%q: the answer is %d", line, a.answer)
+			}
+			return
+		case want.Rest != nil:
+			if len(a.plays) != 1 || a.plays[0] != (policy.Play{Arm: *want.Rest, Rounds: policy.Forever}) {
+				t.Fatalf("%q is read as %v", line, a.plays)
+			}
+			return
+		}
+		if len(a.plays) == 0 || len(a.plays) != len(want.Play) {
+			t.Fatalf("%q is read as %v", line, a.plays)
+		}
+		for i, p := range a.plays {
+			if w := want.Play[i]; len(w) != 2 || p != (policy.Play{Arm: w[0], Rounds: w[1], Release: true}) ||
+				p.Arm < 0 || p.Arm > 2 || p.Rounds < 1 || p.Rounds > 100 {
+				t.Fatalf("%q is read as %v", line, a.plays)
+			}
+		}
+	})
+}
+
+// What a program says of itself is read, or refused.
+func FuzzHello(f *testing.F) {
+	f.Add([]byte(`{"sotto":1,"name":"mine","mechanism":"laplace","scale":2,"bandit":"identify"}`))
+	f.Add([]byte(`{"sotto":1,"name":"mine","mechanism":"none"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		h, err := readHello(line)
+		if err == nil && (!(h.Scale > 0) || !nameForm.MatchString(h.Name) || h.Mechanism == "") {
+			t.Fatalf("%q is read as %+v", line, h)
+		}
+	})
+}
