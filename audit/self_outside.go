@@ -24,12 +24,16 @@ type Outside struct {
 	Worlds func(adversary int) func() func(in bool, src *noise.Fast, scores []float64) error
 }
 
-// item is the audit as SelfAudit does it.
-func (o Outside) item() selfItem {
-	d := direct{name: o.Name, claim: o.Claim, adversaries: o.Adversaries, attack: o.Attack, model: o.Model,
+// Direct is the audit alone, whose effort is still to be said.
+func (o Outside) Direct() Direct { return Direct{direct: o.direct(), Delta: o.Delta} }
+
+func (o Outside) direct() direct {
+	return direct{name: o.Name, claim: o.Claim, adversaries: o.Adversaries, attack: o.Attack, model: o.Model,
 		worlds: o.Worlds}
-	return ofDirect(d, o.Delta, o.Twin, max(o.Cost, 1))
 }
+
+// item is the audit as SelfAudit does it.
+func (o Outside) item() selfItem { return ofDirect(o.direct(), o.Delta, o.Twin, max(o.Cost, 1)) }
 
 // items are all audits: those of this package, and those from outside.
 func (s SelfAudit) items() ([]selfItem, error) {

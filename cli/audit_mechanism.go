@@ -9,13 +9,15 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/sotto-dp/sotto/audit"
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/cli/flags"
 	"github.com/sotto-dp/sotto/lab/verdict"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
 type auditMechanism struct {
-	Name string `arg:"" name:"MECHANISM" help:"${mechanism}"`
+	Name string `arg:"" optional:"" name:"MECHANISM" help:"${mechanism}"`
+	Exec string `help:"${auditMechanismExec}" placeholder:"COMMAND"`
 
 	budgetFlags
 	Delta   flags.Number `in:"[0,1)" help:"${mechanismDelta}" placeholder:"δ"`
@@ -59,6 +61,8 @@ var auditMechanismTexts = kong.Vars{
 	"auditMechanismColumns": "Columns of a point, each 0 or 1.",
 	"auditMechanismSample":  "Points drawn without replacement and averaged; all without it.",
 	"auditMechanismClip":    "Clip points to this norm; 0 does not.",
+	"auditMechanismExec": "In place of MECHANISM: a program of your own that is given records and says outputs, and what it " +
+		"claims of them, such as 'python3 mine.py'. Words are divided at spaces; docs/python.md has the format.",
 	"audit mechanism": `Examples:
   sotto audit mechanism laplace --epsilon 1 --games 1e6
   sotto audit mechanism gaussian --rho 0.5 --delta 0.01 --out report
@@ -66,7 +70,8 @@ var auditMechanismTexts = kong.Vars{
   sotto audit mechanism gaussian --rho 0.5 --deltas 1e-4,1e-3,0.01 --gaussian-dp --one-run --reconstruct 2
   sotto audit mechanism mean --rows 100 --columns 50 --noise 1
   sotto audit mechanism mean --rows 100 --columns 20 --references 200 --misspecified 2
-  sotto audit mechanism '{"mechanism":"laplace","scale":2}' --claim 0.25`,
+  sotto audit mechanism '{"mechanism":"laplace","scale":2}' --claim 0.25
+  sotto audit mechanism --exec 'python3 mine.py' --games 20000`,
 }
 
 func (c *auditMechanism) Run(ctx context.Context, s streams) error {
@@ -75,12 +80,37 @@ func (c *auditMechanism) Run(ctx context.Context, s streams) error {
 		return usage(err)
 	}
 	set.Claim = c.Claim.Pointer()
+	if c.Exec != "" {
+		p, err := c.outside(s, set)
+		return play(ctx, s, &c.auditFlags, p, err)
+	}
+	if c.Name == "" {
+		return usagef("MECHANISM is missing, must be given, or --exec")
+	}
 	if c.Name == "mean" {
 		p, err := c.mean(set)
 		return play(ctx, s, &c.auditFlags, p, err)
 	}
 	p, err := c.sums(set)
 	return play(ctx, s, &c.auditFlags, p, err)
+}
+
+// outside is the audit of a program of somebody else.
+func (c *auditMechanism) outside(s streams, set verdict.Settings) (*verdict.Searched, error) {
+	switch {
+	case c.Name != "":
+		return nil, errors.New("want one of MECHANISM and --exec")
+	case c.budgetFlags.given():
+		return nil, errors.New("--epsilon and --rho are not for --exec: the program says what it claims")
+	case c.Broken != "none" || c.Real || c.OneRun || c.Reconstruct != 0:
+		return nil, errors.New("--broken, --real, --one-run and --reconstruct are not for --exec")
+	}
+	m, err := s.programs.Mechanism(catalog.Program{Args: strings.Fields(c.Exec)})
+	if err != nil {
+		return nil, &flags.Error{Field: "--exec", Err: err}
+	}
+	return verdict.Outside{Settings: set, Mechanism: m, Records: int(c.Records), Delta: c.Delta.Pointer(),
+		Searched: int(c.Searched), Further: c.further(false)}.Prepare()
 }
 
 // sums is the audit of sums, or of a protocol's messages.

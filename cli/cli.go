@@ -72,6 +72,7 @@ type streams struct {
 	args     []string // of the command, for pages that say how they were made
 	program  string   // its name
 	known    catalog.Catalog
+	programs *process.Host // of somebody else
 }
 
 type commands struct {
@@ -391,9 +392,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	if args[0] == "reward" {
 		args = decisionFirst(args)
 	}
-	programs := process.NewHost(ctx, s.err)
-	defer programs.Close()
-	s.known = s.known.Starting(programs.Start)
+	s.programs = process.NewHost(ctx, s.err)
+	defer s.programs.Close()
+	s.known = s.known.Starting(s.programs.Start)
 	parser, err := parserOf(named(args), s, kong.Exit(func(code int) { exit = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if err != nil {

@@ -21,7 +21,7 @@ import random
 import subprocess
 import sys
 
-__all__ = ["answer", "columns", "command", "environment", "frame", "mechanism", "numbers", "play", "rest",
+__all__ = ["answer", "columns", "command", "frame", "mechanism", "numbers", "play", "rest",
     "Release", "Released", "results", "Run", "run"]
 
 VERSION = 1
@@ -94,13 +94,6 @@ def mechanism(release, name=None, **claim):
     for said, reply in _lines(hello):
         rng = random.Random(said["seed"])
         reply({"outputs": [float(release(list(said["records"]), rng)) for _ in range(said["times"])]})
-
-
-def environment(means, draw, name="environment"):
-    """Pays rewards in [0,1]: draw(arm, rng) is one of an arm, whose mean is known to the regret alone."""
-    for said, reply in _lines({"name": name, "means": [float(m) for m in means]}):
-        rng = random.Random(said["seed"])
-        reply({"rewards": [float(draw(said["arm"], rng)) for _ in range(said["times"])]})
 
 
 def _lines(hello):

@@ -95,13 +95,29 @@ func (h *Host) Start(of catalog.Program) (catalog.Entry, error) {
 		return h.known[i].entry(), nil
 	}
 	p := &program{host: h, of: of}
-	c, said, err := p.begin()
-	if err != nil {
+	h.known = append(h.known, p)
+	if err := p.first(func(line []byte) (err error) {
+		p.said, err = readHello(line)
+		return err
+	}); err != nil {
+		h.known = h.known[:len(h.known)-1] // what it has started has ended
 		return catalog.Entry{}, err
 	}
-	p.said, p.idle = said, []*child{c}
-	h.known = append(h.known, p)
 	return p.entry(), nil
+}
+
+// first starts the first process and reads what it says of itself.
+func (p *program) first(read func(line []byte) error) error {
+	c, line, err := p.begin()
+	if err != nil {
+		return err
+	}
+	if err := read([]byte(line)); err != nil {
+		c.end()
+		return p.fail(err)
+	}
+	p.line, p.idle = line, []*child{c}
+	return nil
 }
 
 // checked is the program with its defaults and its hash.
@@ -142,7 +158,8 @@ func checked(of catalog.Program) (catalog.Program, error) {
 type program struct {
 	host *Host
 	of   catalog.Program
-	said hello
+	line string // what it says of itself
+	said hello  // the same, of a policy
 
 	mu   sync.Mutex
 	idle []*child
@@ -166,10 +183,10 @@ func (p *program) lease() (*child, error) {
 		return c, nil
 	}
 	p.mu.Unlock()
-	c, said, err := p.begin()
-	if err == nil && said != p.said {
+	c, line, err := p.begin()
+	if err == nil && line != p.line {
 		c.end()
-		err = p.fail(fmt.Errorf("it says %+v of itself, must say what it said first, %+v", said, p.said))
+		err = p.fail(fmt.Errorf("it says %q of itself, must say what it said first, %q", clip(line), clip(p.line)))
 	}
 	return c, err
 }
@@ -182,24 +199,16 @@ func (p *program) free(c *child) {
 }
 
 // begin starts a process and asks what it is.
-func (p *program) begin() (*child, hello, error) {
+func (p *program) begin() (*child, string, error) {
 	c, err := newChild(p)
 	if err != nil {
-		return nil, hello{}, p.fail(err)
+		return nil, "", p.fail(err)
 	}
 	p.mu.Lock()
 	p.all = append(p.all, c)
 	p.mu.Unlock()
 	line, err := c.ask(fmt.Appendf(nil, "{\"sotto\":%d}\n", Version), max(p.of.Seconds, startSeconds))
-	if err != nil {
-		return nil, hello{}, err
-	}
-	said, err := readHello(line)
-	if err != nil {
-		c.end()
-		return nil, hello{}, p.fail(err)
-	}
-	return c, said, nil
+	return c, string(line), err
 }
 
 // A child is a process. Its owner alone uses it.

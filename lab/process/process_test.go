@@ -17,6 +17,7 @@ import (
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/testkit"
+	"github.com/sotto-dp/sotto/lab/experiment"
 	"github.com/sotto-dp/sotto/lab/process"
 	"github.com/sotto-dp/sotto/noise"
 	"github.com/sotto-dp/sotto/policy"
@@ -334,6 +335,90 @@ func TestPython(t *testing.T) {
 	if first.Plays[1] != 1023 || first.Releases != 22 {
 		t.Errorf("ucb.py plays the second arm %d times in %d releases, must play it 1023 times in 22",
 			first.Plays[1], first.Releases)
+	}
+}
+
+// The example is played as it stands, in any order of its runs, and read back without the program.
+func TestExample(t *testing.T) {
+	testkit.Program(t, "python3")
+	h := process.NewHost(context.Background(), os.Stderr)
+	defer h.Close()
+	var first []float64
+	for workers := 1; workers <= 2; workers++ {
+		spec, err := experiment.Reader{Catalog: catalog.Catalog{}.Starting(h.Start)}.Read("../../examples/python.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Horizon, spec.Runs = 2000, 4
+		dir := t.TempDir()
+		r, err := experiment.Run(context.Background(), spec, experiment.Options{Out: dir, Workers: workers})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := r.Cells[0]; c.Policy != "py-ucb" || c.Loss != "epsilon=1" {
+			t.Errorf("the first cell is %s, which costs %s: must be py-ucb, at epsilon=1", c.Policy, c.Loss)
+		}
+		if workers == 1 {
+			first = r.Cells[0].FinalRegret
+		}
+		for i, x := range r.Cells[0].FinalRegret {
+			if x != first[i] {
+				t.Errorf("run %d has regret %v with 2 workers, and %v with 1", i, x, first[i])
+			}
+		}
+		back, err := experiment.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page, err := back.Report(); err != nil || !strings.Contains(page.Spec, "../contrib/python/ucb.py") {
+			t.Errorf("the report says %q (%v), must name the program", page.Spec, err)
+		}
+	}
+	spec, err := experiment.Reader{}.Read("../../examples/python.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spec.Resolve(); !errors.Is(err, catalog.ErrPrograms) {
+		t.Errorf("a program that starts no others says %v", err)
+	}
+}
+
+// A mechanism is asked for as many outputs as it says.
+func TestMechanism(t *testing.T) {
+	python := testkit.Program(t, "python3")
+	h := host(t)
+	m, err := h.Mechanism(catalog.Program{Args: []string{python, "laplace.py"}, Dir: "../../contrib/python"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Name != "py-laplace" || m.Claim != (privacy.Pure{Epsilon: 1}) {
+		t.Errorf("it is %s and claims %v", m.Name, m.Claim)
+	}
+	a, err := m.Outputs(nil, []float64{0, 1}, 3, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := m.Outputs(nil, []float64{0, 1}, 3, 7)
+	if err != nil || len(a) != 3 || a[0] != b[0] || a[0] == a[1] {
+		t.Errorf("outputs are %v and %v (%v), must be three, the same by a seed", a, b, err)
+	}
+	for _, c := range []struct{ hello, says string }{
+		{helloLine, `unknown field "mechanism"`},
+		{`{"sotto":1,"name":"x"}`, "claim is missing"},
+		{`{"sotto":1,"name":"x","claim":{"epsilon":-1}}`, "claim: "},
+		{`{"sotto":1,"name":"x","claim":"none"}`, `claim is "none"`},
+	} {
+		if _, err := h.Mechanism(program("hello", c.hello)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: the error is %v, must have %q", c.hello, err, c.says)
+		}
+	}
+	m, err = h.Mechanism(program("hello", `{"sotto":1,"name":"x","claim":{"epsilon":1}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// it answers with a hello
+	if _, err = m.Outputs(nil, []float64{0}, 1, 0); err == nil || !errors.Is(err, process.ErrProgram) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

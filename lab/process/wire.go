@@ -28,6 +28,11 @@ import (
 // rewards, sum with noise. Sums are of rewards mapped to [0,1]. The tail bounds the noise on one
 // side, P(noise > σ√(2x) + h(x+log)) ≤ e^{−x}, as privacy.Tail has it. The next run begins with the
 // next {"run":…}, and its policy afresh; the end of the input ends the program.
+//
+// A mechanism is a program too, for audits. It is given records, in [0,1], and says so many outputs:
+//
+//	{"sotto":1}                                             {"sotto":1,"name":"mine","claim":{"epsilon":1}}
+//	{"records":[0,1,1],"times":2,"seed":7}                  {"outputs":[2.5,1.25]}
 
 // Version is the version of the format.
 const Version = 1

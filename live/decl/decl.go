@@ -418,7 +418,7 @@ func policyForm(known catalog.Catalog, bandit string) keyed.Form[Policy] {
 	}
 	return keyed.PolicyForm[Policy]{Known: known, Bandit: bandit, Name: name, Params: params,
 		NoProgram: "a program of somebody else would keep people's privacy, and nothing is proved of its decisions",
-		Keys: keys, Normal: keys, Shown: keys}.Form()
+		Keys:      keys, Normal: keys, Shown: keys}.Form()
 }
 
 func stopKeys() []keyed.Key[Stop] {
