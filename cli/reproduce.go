@@ -33,6 +33,7 @@ type reproduceCommand struct {
 	Seeds    int           `help:"${reproduceSeeds}" placeholder:"N"`
 	List     bool          `help:"List the figures, and how many claims each has."`
 	Markdown string        `help:"${reproduceMarkdown}" placeholder:"FILE" type:"path"`
+	Bundle   string        `help:"${reproduceBundle}" placeholder:"FILE" type:"path"`
 	JSON     bool          `help:"As JSON, for programs."`
 }
 
@@ -59,7 +60,13 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 	if c.Out == "" {
 		c.Out = filepath.Join("results", "reproduce-"+c.Preset)
 	}
-	var page *atomicfile.File
+	var page, bundle *atomicfile.File
+	if c.Bundle != "" {
+		if bundle, err = pending("--bundle", c.Bundle, publicFile); err != nil {
+			return err
+		}
+		defer bundle.Discard()
+	}
 	if c.Markdown != "" {
 		if page, err = pending("--markdown", c.Markdown, publicFile); err != nil {
 			return err
@@ -85,6 +92,14 @@ func (c *reproduceCommand) Run(ctx context.Context, s streams) error {
 		}
 		if err := page.Replace(); err != nil {
 			return fmt.Errorf("--markdown: %w", err)
+		}
+	}
+	if bundle != nil {
+		if err := r.WriteBundle(bundle); err != nil {
+			return err
+		}
+		if err := bundle.Replace(); err != nil {
+			return fmt.Errorf("--bundle: %w", err)
 		}
 	}
 	if c.JSON {
@@ -248,5 +263,7 @@ var reproduceTexts = kong.Vars{
 		"same names, and the training files of Fashion-MNIST by thesis-7.2.",
 	"reproduceSeeds": "Then play what decides a claim with so many other seeds too, and write to seeds.csv " +
 		"which verdicts move.",
+	"reproduceBundle": "Write one archive (tar.gz) from which every figure is drawn again without Sotto: numbers, " +
+		"experiments, claims, and a program for Python's standard library.",
 	"reproduceMarkdown": "Write a summary of two pages to this file too, as docs/reproduction.md is.",
 }

@@ -10,7 +10,7 @@ A policy is a generator. It yields plays, pairs of an arm and how many rounds of
 
     sotto.play(mine, mechanism="laplace")
 
-It sees noisy sums and nothing else: Sotto draws the noise, and charges it. docs/python.md says more.
+It sees noisy sums and nothing else: Sotto draws the noise, and charges it. README.md says more.
 """
 
 import collections

@@ -598,6 +598,16 @@ func (p *player) saveFigures(figures []report.Figure) error {
 		if err := writeFile(filepath.Join(dir, f.ID+"-narrow.svg"), narrow.Bytes()); err != nil {
 			return err
 		}
+		about, numbers, err := dataOf(f)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(dir, f.ID+".json"), about); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(dir, f.ID+".csv"), numbers); err != nil {
+			return err
+		}
 	}
 	return nil
 }

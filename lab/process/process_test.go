@@ -51,8 +51,16 @@ func child(what string) int {
 		say(os.Args[3])
 		next()
 	}
+	if what == "answer" { // both arms 40 times, and then the second
+		say(os.Args[3])
+		for next(); ; next() {
+			say(`{"play":[[0,40],[1,40]]}`)
+			next()
+			say(`{"answer":1}`)
+		}
+	}
 	say(helloLine)
-	for run := 0; ; run++ {
+	for {
 		next()
 		switch what {
 		case "commit": // every arm 50 times, then the best
@@ -174,6 +182,36 @@ func TestAsOneOfOurs(t *testing.T) {
 		if got.Loss.String() != want.Loss.String() {
 			t.Errorf("the ledger says %v, must say %v", got.Loss, want.Loss)
 		}
+	}
+}
+
+// A program that looks for the best arm stops by itself with an answer, and pays what it has released.
+func TestIdentify(t *testing.T) {
+	h := host(t)
+	const says = `{"sotto":1,"name":"mine","mechanism":"gaussian","bandit":"identify"}`
+	e := start(t, h, program("answer", says))
+	p, err := e.NewIdentify(catalog.IdentifySetting{Arms: 2, Risk: 0.1, Budget: privacy.ZCDP{Rho: 0.5}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := noise.NewFast(3, 4)
+	var out sim.IdentifyResult
+	if err := sim.Identify(context.Background(), sim.IdentifyConfig{Policy: p, Cap: 1000,
+		Instance: bandit.Instance{Arms: []bandit.Law{testkit.Must(bandit.NewBernoulli(0.7)),
+			testkit.Must(bandit.NewBernoulli(0.5))}},
+		Rewards: []noise.Fast{noise.NewFast(1, 1), noise.NewFast(1, 2)}, Noise: &stream}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if out.Answer != 1 || out.Tau != 80 || math.Abs(out.Loss.ZCDP()-0.5) > 1e-9 {
+		t.Errorf("the answer is %d after %d plays, at ρ = %v: must be 1, 80, 0.5", out.Answer, out.Tau, out.Loss.ZCDP())
+	}
+	if _, err := e.NewIdentify(catalog.IdentifySetting{Arms: 2, Risk: 0.1, Budget: privacy.Pure{Epsilon: 1}}, nil); err == nil {
+		t.Error("normal noise meets ε")
+	}
+	known := catalog.Catalog{}.Starting(h.Start)
+	if _, err := known.Start(catalog.BanditArms, program("answer", says)); err == nil ||
+		!strings.Contains(err.Error(), "is for best-arm identification, must be for bandits of K arms") {
+		t.Errorf("the error is %v", err)
 	}
 }
 
