@@ -300,7 +300,7 @@
       if (l.price) {
         out.push(`. Without privacy it has ${number(last(p.lines[l.twin].mean))}: `);
         const shown = Math.abs(l.price.mean) > l.price.half;
-        out.push(...(shown ? ["the difference is ", strong(number(l.price.mean)), l.price.times ? `, a price of ${priceOf(l)}` : ""] : [strong("privacy is free here"), ", as far as these runs can tell"]));
+        out.push(...(shown ? ["the difference is ", strong(number(l.price.mean)), l.price.times ? `, a price of ${priceOf(l)}` : ""] : [strong("no price"), " can be seen in these runs"]));
       }
       out.push(". ");
       const plain = l.private && asked.find(a => !a.private);
