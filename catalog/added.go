@@ -11,8 +11,8 @@ import (
 // A Catalog is policies by name: those of Sotto, and those that a program adds to them. The zero
 // value has those of Sotto.
 type Catalog struct {
-	added []Entry
-	start func(Program) (Entry, error) // nil: no programs of others
+	added    []Entry
+	programs Programs // nil: none of others
 }
 
 // nameForm is how policies and parameters are called: flags and files divide names at other signs.
@@ -27,7 +27,7 @@ var everyPolicys = []string{"policy", "name", "budgets", "trust", "noise", "prec
 // kind of bandit has, a guarantee, budgets if it is private, and the constructor of its Bandit. A
 // policy of K arms that needs the horizon can then do without it: parameter unknown_horizon.
 func (c Catalog) With(entries ...Entry) (Catalog, error) {
-	out := Catalog{added: slices.Clone(c.added), start: c.start}
+	out := Catalog{added: slices.Clone(c.added), programs: c.programs}
 	for _, e := range entries {
 		e.Bandit = banditOf(e.Bandit)
 		if err := out.check(e); err != nil {

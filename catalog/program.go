@@ -20,19 +20,35 @@ type Program struct {
 // ErrPrograms is matched by the error of a program that starts no programs of others.
 var ErrPrograms = errors.New("programs of others are not started here")
 
+// Programs start programs of others: package lab/process has them.
+type Programs interface {
+	// Start is the policy of a program.
+	Start(Program) (Entry, error)
+	// Rewards are some of each arm of a program that pays them.
+	Rewards(Program) ([][]float64, error)
+}
+
 // Starting returns the catalog with a way to start the programs that files name. Without it they
 // are refused.
-func (c Catalog) Starting(start func(Program) (Entry, error)) Catalog {
-	c.start = start
+func (c Catalog) Starting(p Programs) Catalog {
+	c.programs = p
 	return c
+}
+
+// Rewards are some of each arm of a program that pays them.
+func (c Catalog) Rewards(p Program) ([][]float64, error) {
+	if c.programs == nil {
+		return nil, fmt.Errorf("exec is %q: %w", p.Args, ErrPrograms)
+	}
+	return c.programs.Rewards(p)
 }
 
 // Start is the policy of a program, which must be for one kind of bandit.
 func (c Catalog) Start(bandit string, p Program) (Entry, error) {
-	if c.start == nil {
+	if c.programs == nil {
 		return Entry{}, fmt.Errorf("exec is %q: %w", p.Args, ErrPrograms)
 	}
-	e, err := c.start(p)
+	e, err := c.programs.Start(p)
 	if err != nil {
 		return Entry{}, err
 	}

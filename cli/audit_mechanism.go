@@ -62,7 +62,7 @@ var auditMechanismTexts = kong.Vars{
 	"auditMechanismSample":  "Points drawn without replacement and averaged; all without it.",
 	"auditMechanismClip":    "Clip points to this norm; 0 does not.",
 	"auditMechanismExec": "In place of MECHANISM: a program of your own that is given records and says outputs, and what it " +
-		"claims of them, such as 'python3 mine.py'. Words are divided at spaces; docs/python.md has the format.",
+		"claims of them, such as 'python3 mine.py'. Words are divided at spaces; contrib/python/README.md has the format.",
 	"audit mechanism": `Examples:
   sotto audit mechanism laplace --epsilon 1 --games 1e6
   sotto audit mechanism gaussian --rho 0.5 --delta 0.01 --out report

@@ -394,7 +394,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	s.programs = process.NewHost(ctx, s.err)
 	defer s.programs.Close()
-	s.known = s.known.Starting(s.programs.Start)
+	s.known = s.known.Starting(s.programs)
 	parser, err := parserOf(named(args), s, kong.Exit(func(code int) { exit = code }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if err != nil {

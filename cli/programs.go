@@ -17,7 +17,7 @@ type programFlag struct {
 
 var programTexts = kong.Vars{
 	"programExec": "A program of your own that is a policy, such as 'python3 mine.py': it is known by the name that it " +
-		"says. Words are divided at spaces. Can be given several times; docs/python.md has the format.",
+		"says. Words are divided at spaces. Can be given several times; contrib/python/README.md has the format.",
 }
 
 // known is the catalog with the programs. Any lets in one that states less noise than a budget needs.

@@ -21,7 +21,7 @@ import random
 import subprocess
 import sys
 
-__all__ = ["answer", "columns", "command", "frame", "mechanism", "numbers", "play", "rest",
+__all__ = ["answer", "columns", "command", "environment", "frame", "mechanism", "numbers", "play", "rest",
     "Release", "Released", "results", "Run", "run"]
 
 VERSION = 1
@@ -94,6 +94,13 @@ def mechanism(release, name=None, **claim):
     for said, reply in _lines(hello):
         rng = random.Random(said["seed"])
         reply({"outputs": [float(release(list(said["records"]), rng)) for _ in range(said["times"])]})
+
+
+def environment(arms, draw, name="environment"):
+    """Pays rewards: draw(arm, rng) is one of an arm. Sotto asks for some of each before it plays, and plays their law."""
+    for said, reply in _lines({"name": name, "arms": arms}):
+        rng = random.Random(said["seed"])
+        reply({"rewards": [float(draw(said["arm"], rng)) for _ in range(said["times"])]})
 
 
 def _lines(hello):

@@ -55,6 +55,11 @@ class Play(unittest.TestCase):
         self.assertEqual(said[0]["claim"], {"epsilon": 1})
         self.assertTrue(all(1 <= x < 2 for x in said[1]["outputs"]))
 
+    def test_environment(self):
+        said = spoken(lambda: sotto.environment(2, lambda arm, rng: float(arm)),
+            {"sotto": 1}, {"arm": 1, "times": 3, "seed": 1})
+        self.assertEqual(said, [{"sotto": 1, "name": "environment", "arms": 2}, {"rewards": [1.0, 1.0, 1.0]}])
+
 
 class Results(unittest.TestCase):
     def test_rows(self):

@@ -127,7 +127,7 @@ func (f PolicyForm[P]) schemas() []any {
 	if f.Program != nil {
 		s := SchemaOf(f.ofProgram(f.Shown))
 		s["title"] = "A program"
-		s["description"] = "A process that is given releases and asked for plays (docs/python.md)."
+		s["description"] = "A process that is given releases and asked for plays (contrib/python/README.md)."
 		out = append(out, s)
 	}
 	return append(out, Object{"enum": all})

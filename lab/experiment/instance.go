@@ -321,6 +321,12 @@ func newArmInstances() instanceForm {
 				"numbers have a decimal comma").Means("`false`; numbers have a decimal comma: `0,5` is a half"),
 			sha256Key(),
 		}},
+		{example: "exec: [python3, arms.py]", ref: "a program of your own, [in Python](../contrib/python/README.md) or another " +
+			"language, pays 10 000 rewards of each arm before anything is played, and their empirical law is played", keys: []keyed.Key[Instance]{
+			keyed.Of("exec", keyed.Many(keyed.Filled(", must be a command or an argument of it"), keyed.Object{"minItems": 1}),
+				func(in *Instance) *[]string { return &in.Exec },
+				"the command that pays rewards, and its arguments; paths begin where the file is").Must(),
+		}},
 		fromProgram(func(in *Instance) *bandit.Source { return &in.Source },
 			func(d described) bandit.Source { return d }),
 	}}

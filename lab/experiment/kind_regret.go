@@ -146,14 +146,14 @@ func (in *Instance) resolve(p *Resolved) (src bandit.Source, field string, err e
 	}
 	ways := 0
 	for _, given := range []bool{in.Bernoulli != nil, in.Laws != nil, in.Standard != "",
-		in.Means != nil, in.CSV != "", in.Source != nil} {
+		in.Means != nil, in.CSV != "", in.Exec != nil, in.Source != nil} {
 		if given {
 			ways++
 		}
 	}
 	if ways != 1 {
 		return nil, "", fmt.Errorf("says what its arms are in %d ways, must say exactly one of "+
-			"bernoulli, laws, standard, means, csv", ways)
+			"bernoulli, laws, standard, means, csv, exec", ways)
 	}
 	if in.CSV == "" && in.Columns != (Columns{}) {
 		return nil, "", errors.New("says what columns mean, but has no csv")
@@ -232,9 +232,31 @@ func (in *Instance) resolve(p *Resolved) (src bandit.Source, field string, err e
 				"before a person's mean is taken", in.Name, lo, hi)
 		}
 		return bandit.Fixed(inst), field, nil
+	case in.Exec != nil:
+		src, err := fixed(s.paid(in.Exec))
+		return src, "exec", err
 	default:
 		return in.Source, "source", nil
 	}
+}
+
+// paid are the arms of a program that pays rewards: the empirical laws of what it has paid at first.
+func (s *Spec) paid(args []string) (bandit.Instance, error) {
+	rewards, err := s.Catalog.Rewards(catalog.Program{Args: args, Dir: s.dir})
+	if err != nil {
+		return bandit.Instance{}, err
+	}
+	laws := make([]bandit.Law, len(rewards))
+	for a := range rewards {
+		counts := map[float64]int{}
+		for _, x := range rewards[a] {
+			counts[x]++
+		}
+		if laws[a], err = bandit.NewEmpirical(counts); err != nil {
+			return bandit.Instance{}, fmt.Errorf("arm %d: %w", a, err)
+		}
+	}
+	return bandit.NewInstance(laws...)
 }
 
 // parseLaws reads laws; on error it says which.

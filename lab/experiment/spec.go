@@ -77,6 +77,7 @@ type Instance struct {
 	CSV      string   // path of logged rewards, relative to the experiment's file
 	Columns  Columns  // what the columns of that file mean
 	SHA256   string   // of that file, in hex; if set, another file is refused
+	Exec     []string // a program of somebody else's that pays rewards, and its arguments
 	// anything else, from a program: its file form names the source, and cannot be played
 	Source bandit.Source
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/privacy"
@@ -22,18 +21,26 @@ type Mechanism struct {
 
 // Mechanism starts a mechanism. One at a time may ask it.
 func (h *Host) Mechanism(of catalog.Program) (*Mechanism, error) {
+	m := &Mechanism{}
 	var err error
-	if of, err = checked(of); err != nil {
+	m.of, err = h.begin(of, m.read)
+	return m, err
+}
+
+// begin starts a program that plays no policy.
+func (h *Host) begin(of catalog.Program, read func([]byte) error) (*program, error) {
+	of, err := checked(of)
+	if err != nil {
 		return nil, err
 	}
-	m := &Mechanism{of: &program{host: h, of: of}}
+	p := &program{host: h, of: of}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.ctx.Err(); err != nil {
 		return nil, err
 	}
-	h.known = append(h.known, m.of)
-	return m, m.of.first(m.read)
+	h.known = append(h.known, p)
+	return p, p.first(read)
 }
 
 func (m *Mechanism) read(line []byte) error {
@@ -45,16 +52,13 @@ func (m *Mechanism) read(line []byte) error {
 	if err := strict(line, &in); err != nil {
 		return bad(line, `{"sotto":1,"name":"mine","claim":{"epsilon":1}}`, err)
 	}
-	switch {
-	case in.Sotto.String() != strconv.Itoa(Version):
-		return fmt.Errorf("sotto is %q, must be %d, the version of the format", clip(in.Sotto.String()), Version)
-	case !nameForm.MatchString(in.Name) || len(in.Name) > maxName:
-		return fmt.Errorf("name is %q, must be of a-z, 0-9, dash and underscore, a letter first, at most %d of them",
-			clip(in.Name), maxName)
-	case in.Claim == nil:
-		return errors.New(`claim is missing, must be a budget such as {"epsilon":1}`)
+	err := named(in.Sotto, in.Name)
+	if err == nil && in.Claim == nil {
+		err = errors.New(`claim is missing, must be a budget such as {"epsilon":1}`)
 	}
-	var err error
+	if err != nil {
+		return err
+	}
 	if m.Claim, err = privacy.UnmarshalBudget(in.Claim); err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
@@ -79,20 +83,26 @@ func (m *Mechanism) Outputs(to, records []float64, times int, seed uint64) ([]fl
 		m.line = number(m.line, x)
 	}
 	m.line = fmt.Appendf(m.line, "],\"times\":%d,\"seed\":%d}\n", times, seed)
-	line, err := c.ask(m.line, m.of.of.Seconds)
+	out, err := m.of.numbers(c, m.line, "outputs", times)
+	return append(to, out...), err
+}
+
+// numbers asks a process, which is then free, for so many numbers by a name.
+func (p *program) numbers(c *child, line []byte, name string, times int) ([]float64, error) {
+	line, err := c.ask(line, p.of.Seconds)
 	if err != nil {
 		return nil, err
 	}
-	var in struct{ Outputs []float64 }
-	if err = strict(line, &in); err != nil {
-		err = bad(line, `{"outputs":[NUMBER,…]}`, err)
-	} else if len(in.Outputs) != times {
-		err = fmt.Errorf("outputs has %d numbers, must have %d", len(in.Outputs), times)
+	var in map[string][]float64
+	if err = strict(line, &in); err != nil || len(in) != 1 || in[name] == nil {
+		err = bad(line, `{"`+name+`":[NUMBER,…]}`, err)
+	} else if len(in[name]) != times {
+		err = fmt.Errorf("%s has %d numbers, must have %d", name, len(in[name]), times)
 	}
 	if err != nil {
 		c.end()
-		return nil, m.of.fail(err)
+		return nil, p.fail(err)
 	}
-	m.of.free(c)
-	return append(to, in.Outputs...), nil
+	p.free(c)
+	return in[name], nil
 }

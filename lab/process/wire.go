@@ -33,6 +33,11 @@ import (
 //
 //	{"sotto":1}                                             {"sotto":1,"name":"mine","claim":{"epsilon":1}}
 //	{"records":[0,1,1],"times":2,"seed":7}                  {"outputs":[2.5,1.25]}
+//
+// So is an environment, which pays rewards of an arm:
+//
+//	{"sotto":1}                                             {"sotto":1,"name":"mine","arms":2}
+//	{"arm":1,"times":3,"seed":7}                            {"rewards":[0,1,0.5]}
 
 // Version is the version of the format.
 const Version = 1
@@ -77,12 +82,10 @@ func readHello(line []byte) (hello, error) {
 	if in.Scale != nil {
 		h.Scale = *in.Scale
 	}
+	if err := named(in.Sotto, h.Name); err != nil {
+		return h, err
+	}
 	switch {
-	case in.Sotto.String() != strconv.Itoa(Version):
-		return h, fmt.Errorf("sotto is %q, must be %d, the version of the format", clip(in.Sotto.String()), Version)
-	case !nameForm.MatchString(h.Name) || len(h.Name) > maxName:
-		return h, fmt.Errorf("name is %q, must be of a-z, 0-9, dash and underscore, a letter first, at most %d "+
-			"of them", clip(h.Name), maxName)
 	case h.Mechanism != laplace && h.Mechanism != gaussian && h.Mechanism != none:
 		return h, fmt.Errorf("mechanism is %q, must be laplace, gaussian, or none for no privacy", clip(h.Mechanism))
 	case !(h.Scale > 0) || h.Scale > 1e6:
@@ -94,6 +97,18 @@ func readHello(line []byte) (hello, error) {
 		return h, fmt.Errorf("bandit is %q, must be regret or identify", clip(in.Bandit))
 	}
 	return h, nil
+}
+
+// named checks the version and the name that a program says.
+func named(version json.Number, name string) error {
+	switch {
+	case version.String() != strconv.Itoa(Version):
+		return fmt.Errorf("sotto is %q, must be %d, the version of the format", clip(version.String()), Version)
+	case !nameForm.MatchString(name) || len(name) > maxName:
+		return fmt.Errorf("name is %q, must be of a-z, 0-9, dash and underscore, a letter first, at most %d of them",
+			clip(name), maxName)
+	}
+	return nil
 }
 
 // A begin is what a program is told of a run.
