@@ -57,9 +57,9 @@ func (a *ahead) Draw(int) (int64, error) {
 	}
 }
 
-// refill draws beside whoever goes on, when half is gone.
+// refill draws beside whoever goes on, so that all slots of one release find their noise ready.
 func (a *ahead) refill() {
-	if 2*len(a.stock) <= cap(a.stock) && a.busy.CompareAndSwap(false, true) {
+	if len(a.stock) < cap(a.stock) && a.busy.CompareAndSwap(false, true) {
 		go a.fill()
 	}
 }
