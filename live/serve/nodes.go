@@ -180,10 +180,14 @@ func (e *Engine) join(ctx context.Context, st store.Shared) error {
 // alone says nothing: a restored dump has that of who wrote when it was made.
 func (e *Engine) listen(ctx context.Context, st store.Shared) (silent bool, err error) {
 	silent = true
-	for from := time.Now(); ; {
+	var from time.Time // when the first look was answered: what it has seen was sent before
+	for {
 		w, err := st.Look(ctx)
 		if err != nil {
 			return false, err
+		}
+		if from.IsZero() {
+			from = time.Now()
 		}
 		beats := w.After(e.seen)
 		e.seen, e.database = w, w.Database
