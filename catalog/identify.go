@@ -473,6 +473,12 @@ func race(e Entry) Entry {
 	}
 	name, vectors := e.Name, e.Vectors
 	e.NewIdentify = func(s IdentifySetting, p Params) (identify.Identifier, error) {
+		switch {
+		case p["k"] != 1 && p["goal"] != raceTop:
+			return nil, fmt.Errorf("parameter k is %v, must be left out except with goal: top", p["k"])
+		case p["level"] != 0.5 && p["goal"] != raceThreshold:
+			return nil, fmt.Errorf("parameter level is %v, must be left out except with goal: threshold", p["level"])
+		}
 		goal := identify.RaceGoal{Top: 1}
 		switch p["goal"] {
 		case raceTop:

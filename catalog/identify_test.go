@@ -60,8 +60,13 @@ func TestIdentifyEntriesKeepTheirWord(t *testing.T) {
 					x = (p.Lo + p.Hi) / 3
 				}
 				given := catalog.Params{p.Name: x}
-				if p.Name == "best" {
+				switch p.Name { // some need another one
+				case "best":
 					given["gap"] = x
+				case "k":
+					given["goal"] = 1
+				case "level":
+					given["goal"] = 2
 				}
 				all = append(all, given)
 			}
@@ -121,6 +126,8 @@ func TestPublishedProgramsRefuse(t *testing.T) {
 		{"ttucb", catalog.Params{"threshold": 1, "sigma": 1}, nil, "parameter threshold is " +
 			"published: it is for simulations"},
 		{"dp-se", catalog.Params{"means": 1}, nil, "parameter means is published: it is for simulations"},
+		{"dp-race", catalog.Params{"k": 2}, nil, "parameter k is 2, must be left out except with goal: top"},
+		{"dp-lin-race", catalog.Params{"level": 0.3}, nil, "parameter level is 0.3, must be left out except with goal: threshold"},
 	} {
 		e, err := catalog.Find(catalog.BanditIdentify, c.name)
 		if err != nil {
