@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -115,7 +116,13 @@ type cubeEntry struct {
 	Entry
 	params Params
 	on     string
-	states map[string]Mechanism // in each currency, of an entry with a theorem
+	states map[string]stated // in each currency, of an entry with a theorem
+}
+
+// stated is a mechanism that a policy states at a budget.
+type stated struct {
+	Mechanism
+	gdp bool // normal noise, whose exact trade-off is kept
 }
 
 // cubeEntries are the private entries at their defaults, and with each choice of the parameter that is
@@ -189,7 +196,7 @@ func (c *Cell) judge(candidates []cubeEntry) {
 			continue
 		}
 		for _, m := range e.noises(c.Trust, c.Currency) {
-			converted := !m.native(c.Currency) || !e.native(c.Currency)
+			converted := !m.native(c.Currency) || !e.states[c.Currency].native(c.Currency)
 			if c.Verdict == CubeProved && (converted || !c.Converted) {
 				continue
 			}
@@ -203,24 +210,23 @@ func (c *Cell) judge(candidates []cubeEntry) {
 	}
 }
 
-// noises are the mechanisms of the trust model for which the entry's theorem holds. Policies of vectors state
-// what a server does that is believed, and know no other.
-func (e cubeEntry) noises(trust, currency string) []Mechanism {
-	if e.NewLinear != nil || e.NewContextual != nil {
-		if m, ok := e.states[currency]; ok && trust == string(privacy.TrustCentral) {
-			return []Mechanism{m}
+// noises are the mechanisms of the trust model for which the entry's theorem holds: those that are made for the
+// model, and last, of a server that is believed, what the policy states. Policies of vectors know no other.
+func (e cubeEntry) noises(trust, currency string) []stated {
+	var out []stated
+	if e.NewLinear == nil && e.NewContextual == nil {
+		params, err := e.Complete(e.params)
+		if err != nil || !e.AnyTail && (e.Gathers(params) != nil || e.Gathered.Proved != ofTail) {
+			return nil
 		}
-		return nil
-	}
-	params, err := e.Complete(e.params)
-	if err != nil || !e.AnyTail && (e.Gathers(params) != nil || e.Gathered.Proved != ofTail) {
-		return nil
-	}
-	var out []Mechanism
-	for _, m := range Mechanisms() {
-		if m.Trust == trust && slices.Contains(m.Budgets, currency) {
-			out = append(out, m)
+		for _, m := range Mechanisms() {
+			if m.Trust == trust && slices.Contains(m.Budgets, currency) {
+				out = append(out, stated{Mechanism: m})
+			}
 		}
+	}
+	if m, ok := e.states[currency]; ok && trust == string(privacy.TrustCentral) {
+		out = append(out, m)
 	}
 	return out
 }
@@ -240,7 +246,7 @@ func cubeBudget(currency string) privacy.Budget {
 
 // state finds the mechanisms that the entry states. They are of no trust model.
 func (e *cubeEntry) state() {
-	e.states = map[string]Mechanism{}
+	e.states = map[string]stated{}
 	all := Mechanisms()
 	for _, currency := range Currencies() {
 		if !slices.Contains(e.Budgets, currency) {
@@ -252,26 +258,28 @@ func (e *cubeEntry) state() {
 		}
 		// those that a policy states are after those of a trust model, of which none has their kind
 		if i := slices.IndexFunc(all, func(x Mechanism) bool { return x.Name == m.Kind() }); i >= 0 {
-			stated := all[i]
-			stated.Trust, stated.Noise, stated.Budgets = "", "", []string{currency}
-			e.states[currency] = stated
+			known := all[i]
+			known.Trust, known.Noise, known.Budgets = "", "", []string{currency}
+			e.states[currency] = stated{known, m.Loss().GDP() <= math.MaxFloat64}
 		}
 	}
 }
 
-// native says whether the entry's own noise in the currency was made for it.
-func (e cubeEntry) native(currency string) bool { return e.states[currency].native(currency) }
-
-// native says whether the mechanism's guarantee is in this currency, or normal noise's, which is exact in
-// all but ε.
-func (m Mechanism) native(currency string) bool {
+// native says whether the mechanism's guarantee is in this currency. That of ρ-zCDP bounds the divergence of every
+// order; a δ is converted from it, unless the noise is normal and its exact trade-off known. Skellam noise's is in
+// Rényi divergences, and a ρ is converted from them.
+func (m stated) native(currency string) bool {
 	switch {
 	case strings.HasPrefix(m.Guarantee, "ε-DP"):
 		return currency == "epsilon"
 	case strings.HasPrefix(m.Guarantee, "(ε,δ)-DP"):
 		return currency == "epsilon,delta"
+	case strings.HasPrefix(m.Guarantee, "Rényi DP"):
+		return currency == "alpha,epsilon"
+	case strings.HasPrefix(m.Guarantee, "ρ-zCDP"):
+		return currency == "rho" || currency == "alpha,epsilon" || currency == "epsilon,delta" && m.gdp
 	}
-	return m.Guarantee != "" && currency != "epsilon"
+	return false
 }
 
 // build is the mechanism that the policy states at a budget.

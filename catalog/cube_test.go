@@ -89,7 +89,9 @@ kinds of action, %d cells. ` + "`sotto list cube`" + ` prints the same, with ` +
 - **–**: no question, for the reason below the table.
 
 A cell follows from the catalog: from the policies that take its currency, from what is proved of them, and from
-the noises of its trust model ([policies.md](policies.md)).
+the noises of its trust model ([policies.md](policies.md)). One of a central server that names no noise has the
+continuous noise that the policy states. Normal noise has an exact (ε,δ), which discrete normal noise and sums of it
+have not: theirs is converted from ρ. A ρ, or an (ε,δ), of Skellam noise is converted from its Rényi divergences.
 `
 	provedText = `
 ## By what
