@@ -186,10 +186,9 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
 			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
 				"the budget is, rewards in range",
-			Regret: "O(Σ log T/Δ_a + K log T/ε), p = 1/T, also by shares under secure " +
-				"aggregation [Chowdhury and Zhou 2023, Theorems 1, 2, 4 and 5]; O(Σ log " +
-				"T/(ε²Δ_a)) under local trust " +
-				"[Chowdhury and Zhou 2023, Theorem 6]",
+			Regret: "O(Σ (log(KT)/Δ_a + τ(log(KT)))), p = 1/T, τ the tail of a release's noise (proof: " +
+				"policy.BatchSE), which is O(Σ log T/Δ_a + K log T/ε) by one Laplace noise and by its shares, and " +
+				"O(Σ log T/(ε²Δ_a)) under local trust, as [Chowdhury and Zhou 2023, Theorems 1, 5 and 6]",
 			Gathered: Verdict{Proved: ofTail},
 			Source: "[Chowdhury and Zhou 2023, Algorithm 1]; the radius is ours where [Chowdhury " +
 				"and Zhou 2023, Lemma 2] leaves τ out",
