@@ -125,8 +125,8 @@ type stated struct {
 	gdp bool // normal noise, whose exact trade-off is kept
 }
 
-// cubeEntries are the private entries at their defaults, and with each choice of the parameter that is
-// their goal. Of k arms the cube has two, as one is the best arm.
+// cubeEntries are the private entries at their defaults, or corrected where there is that choice, and with each choice
+// of the parameter that is their goal. Of k arms the cube has two, as one is the best arm.
 func cubeEntries() []cubeEntry {
 	var out []cubeEntry
 	for _, e := range append(All(), StoppingRules()...) {
@@ -134,6 +134,9 @@ func cubeEntries() []cubeEntry {
 			continue
 		}
 		all := []Params{{}}
+		if _, ok := e.Param("corrected"); ok { // without it the theorem needs few dimensions
+			all = []Params{{"corrected": 1}}
+		}
 		if p, ok := e.Param("goal"); ok {
 			for i := 1; i < len(p.Choices); i++ {
 				all = append(all, Params{"goal": float64(i)})

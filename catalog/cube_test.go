@@ -114,6 +114,9 @@ func cubeText(c catalog.Cell) string {
 			text += " ½"
 		}
 		text += " `" + c.Policy + "`"
+		if x, ok := c.Params["corrected"]; ok {
+			text += " with `corrected: " + x + "`"
+		}
 		if c.Noise != "" {
 			text += ", " + c.Noise
 		}
