@@ -516,7 +516,8 @@ func (c cumulant) top() float64 { return min(steepest, (1-1e-9)/c.b) }
 
 // SEDPlays is the bound of DPSED's theorem: the plays of each arm, all at once with probability at least 1 − risk −
 // slip, where the first batch has first plays, no plan was given, everybody answers, and the noise in a release of n
-// rewards is that of k Laplace noises of scale b, or normal of variance v. The best arm's are the most of all.
+// rewards is that of k Laplace noises of scale b, or normal of variance v. The best arm's are the most of all. Where
+// several arms are best, which it never tells apart, theirs are policy.Forever.
 func SEDPlays(means []float64, risk, slip float64, first int, noise func(n int) (k, b, v float64)) ([]int, error) {
 	if err := checkTask(len(means), risk); err != nil {
 		return nil, err
@@ -527,10 +528,11 @@ func SEDPlays(means []float64, risk, slip float64, first int, noise func(n int) 
 	best := slices.Max(means)
 	others := float64(len(means) - 1)
 	out := make([]int, len(means))
-	most := 0
+	most, tied := 0, -1
 	for a, mean := range means {
 		out[a] = policy.Forever
 		if mean == best {
+			tied++
 			continue
 		}
 		total, steepest, scale, q := 0.0, 0.0, 0.0, 1.0
@@ -553,7 +555,7 @@ func SEDPlays(means []float64, risk, slip float64, first int, noise func(n int) 
 		most = max(most, out[a])
 	}
 	for a, mean := range means {
-		if mean == best && most > 0 {
+		if mean == best && tied == 0 {
 			out[a] = most
 		}
 	}

@@ -471,4 +471,10 @@ func TestSEDPlaysByHand(t *testing.T) {
 			t.Errorf("gap %v: %v, want %d", gap, got, want)
 		}
 	}
+	// of two that are the best neither is dropped for the other, and it does not stop
+	got := testkit.Must(SEDPlays([]float64{0.9, 0.1, 0.9}, 0.1, 0.1, 1000,
+		func(int) (float64, float64, float64) { return 0, 0, 250 }))
+	if got[0] != policy.Forever || got[1] >= policy.Forever || got[2] != policy.Forever {
+		t.Errorf("of two that are the best: %v", got)
+	}
 }
