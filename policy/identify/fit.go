@@ -32,7 +32,8 @@ type estimate struct {
 // unknown is the estimate of an arm of which nothing was released.
 func unknown() estimate { return estimate{math.NaN(), math.Inf(1), math.Inf(1)} }
 
-// newFit checks the vectors: one for each arm, of as many finite numbers, not all of them 0.
+// newFit checks the vectors: one for each arm, of as many finite numbers, not all of them 0, that do not all but miss
+// a direction.
 func newFit(x [][]float64, arms int, link Link) (*fit, error) {
 	if !(link.Bound >= 0 && link.Bound <= maxLogit) {
 		return nil, fmt.Errorf("bound is %v, must be above 0 and at most %v, or 0 where means are linear", link.Bound, maxLogit)
@@ -50,7 +51,61 @@ func newFit(x [][]float64, arms int, link Link) (*fit, error) {
 				a+1, v, len(x[0]))
 		}
 	}
+	x, err := conditioned(x)
+	if err != nil {
+		return nil, err
+	}
 	return &fit{x, link}, nil
+}
+
+// Singular values of vectors, as shares of the largest: up to rounded is rounding, below least is refused, and below
+// whole the vectors are taken in their own coordinates.
+const (
+	rounded = 1e-13
+	least   = 1e-9
+	narrow  = 1e-3
+)
+
+// conditioned are the vectors after an invertible linear map, which changes no design, no estimate and no spanner,
+// so that what spanOf and distance cut off says next to nothing of a mean. Columns are scaled by powers of two,
+// which rounds nothing. Where that is not enough they are the rows of U, orthonormal in columns, of the singular value
+// decomposition UΣVᵀ: means are U(Uᵀμ), so that no direction has a coefficient above √K.
+func conditioned(x [][]float64) ([][]float64, error) {
+	d := len(x[0])
+	m := mat.NewDense(len(x), d, nil)
+	for j := range d {
+		most := 0.0
+		for _, v := range x {
+			most = max(most, math.Abs(v[j]))
+		}
+		_, power := math.Frexp(most)
+		for i, v := range x {
+			m.Set(i, j, math.Ldexp(v[j], -power))
+		}
+	}
+	var svd mat.SVD
+	if !svd.Factorize(m, mat.SVDThin) {
+		return nil, fmt.Errorf("vectors are %d, must be such that their singular values are found", len(x))
+	}
+	values, rank := svd.Values(nil), 0
+	for rank < len(values) && values[rank] > rounded*values[0] {
+		rank++
+	}
+	last := values[rank-1] / values[0]
+	if last < least {
+		return nil, fmt.Errorf("vectors have a singular value, columns brought to one scale, of %.2g of the largest, "+
+			"must be 0 or at least %v of it: they all but miss a direction", last, least)
+	}
+	if last < narrow {
+		var u mat.Dense
+		svd.UTo(&u)
+		m = u.Slice(0, len(x), 0, rank).(*mat.Dense)
+	}
+	out := make([][]float64, len(x))
+	for i := range out {
+		out[i] = mat.Row(nil, i, m)
+	}
+	return out, nil
 }
 
 // maxLogit is where σ is not yet 1 to within rounding.

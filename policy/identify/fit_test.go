@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/sotto-dp/sotto/internal/testkit"
@@ -29,6 +30,38 @@ func TestFitByHand(t *testing.T) {
 				t.Errorf("%d answers, arm %d: %+v, want %+v", answers, i, e, want[i])
 			}
 		})
+	}
+}
+
+// Vectors of any scale, and that differ little, are told apart: each run is wrong with probability at most 0.1, so that
+// 15 of 20 are with below 1e-10. What is all but in the span of others is refused, and what is in it is not.
+func TestFitIsConditioned(t *testing.T) {
+	means := []float64{0.5, 0.9, 0.6}
+	for _, x := range [][][]float64{
+		{{1e10, 0}, {1e10, 1}, {1.2e10, 0}},
+		{{1, 1}, {1, 1 + 1e-7}, {1.2, 1.2}},
+		{{1, 1, 2}, {1, 1 + 1e-7, 2 + 1e-7}, {1.2, 1.2, 2.4}},
+	} {
+		wrong := 0
+		for seed := range uint64(20) {
+			p := testkit.Must(NewDPRace(3, privacy.Pure{Epsilon: 1}, 0.1, RaceGoal{Top: 1}, 0))
+			if err := p.SetVectors(x, Link{}); err != nil {
+				t.Fatal(err)
+			}
+			if raced(t, p, rand.New(rand.NewPCG(seed, 49)), means, 1, 1, nil); !p.Right(means) {
+				wrong++
+			}
+		}
+		if wrong >= 15 {
+			t.Errorf("%v: %d of 20 are wrong", x, wrong)
+		}
+	}
+	_, err := newFit([][]float64{{1, 1}, {1, 1 + 1e-10}, {1.2, 1.2}}, 3, Link{})
+	if want := "must be 0 or at least 1e-09 of it"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, err := newFit([][]float64{{1, 0.1}, {3, 3 * 0.1}}, 2, Link{}); err != nil {
+		t.Error(err)
 	}
 }
 
