@@ -234,8 +234,9 @@ func IdentifyPolicies() []Entry {
 		})),
 		race(private(Entry{
 			Name: "dp-lin-race", Title: "DP-Race, linear means", Family: "se", Budgets: all, Vectors: MeansLinear,
-			Regret: "O(r log(K/δ)/Δ_a² + rsτ(log(K/δ))/Δ_a) of all arms until arm a is decided, with probability " +
-				"1 − δ, up to log log, r the rank of the vectors and s ≤ r(r+1)/2 (proof: identify.DPRace)",
+			Regret: "O(G log(K/δ)/Δ_a² + Gsτ(log(K/δ))/Δ_a) of all arms until arm a is decided, with probability " +
+				"1 − δ, up to log log, G ≥ r that of the designs, r the rank of the vectors and " +
+				"s ≤ r(r+1)/2 (proof: identify.DPRace)",
 			AnyTail: true,
 			Correct: "proof: identify.DPRace",
 			Source: "ours: DP-Race on designs; Soare, Lazaric and Munos 2014 and Fiez, Jain, Jamieson and Ratliff 2019, " +
@@ -252,7 +253,8 @@ func IdentifyPolicies() []Entry {
 		private(Entry{
 			Name: "dp-halving", Title: "DP-Halving", Family: "se", Budgets: all, Goal: GoalBudget,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
-				"Σ_r 3c_r exp(−x_r), √(t_r x_r) + 2τ(x_r) = t_r Δ_(j_r) (proof: identify.DPHalving)",
+				"Σ_r 3c_r exp(−x_r), √(t_r x_r) + 2τ(x_r) = t_r Δ_(j_r), " +
+				"and P/6 where sums may be misread (proof: identify.DPHalving)",
 			AnyTail: true,
 			Source: "Karnin, Koren and Somekh 2013 on disjoint noisy batches, beside Chen, Karthik, Chee and Tan " +
 				"(arXiv:2401.09073); the bound is ours",
@@ -262,7 +264,8 @@ func IdentifyPolicies() []Entry {
 			Name: "dp-lin-halving", Title: "DP-Halving, linear means", Family: "se", Budgets: all, Goal: GoalBudget,
 			Vectors: MeansLinear,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
-				"Σ_r (1+s)c_r exp(−x_r), √(x_r A/2) + Bτ(x_r) = Δ_(j_r) (proof: identify.DPHalving)",
+				"Σ_r (1+s)c_r exp(−x_r), √(x_r A/2) + Bτ(x_r) = Δ_(j_r), " +
+				"and P/6 where sums may be misread (proof: identify.DPHalving)",
 			AnyTail: true,
 			Source: "ours: DP-Halving on designs; Yang and Tan 2022, without privacy, and Chen, Karthik, Chee and Tan " +
 				"(arXiv:2401.09073) under ε-DP",
@@ -272,7 +275,8 @@ func IdentifyPolicies() []Entry {
 			Name: "dp-glm-halving", Title: "DP-Halving, logistic means", Family: "se", Budgets: all, Goal: GoalBudget,
 			Vectors: MeansLogistic,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
-				"Σ_r 3q exp(−x_r), qρ(x_r) = κΔ_(h_r) (proof: identify.DPHalving)",
+				"Σ_r 3q exp(−x_r), qρ(x_r) = κΔ_(h_r), " +
+				"and P/6 where sums may be misread (proof: identify.DPHalving)",
 			AnyTail: true,
 			Source:  "ours: DP-Halving on spanners; Azizi, Kveton and Ghavamzadeh 2022, without privacy",
 			Params:  append(halvingParams(), boundParam("proof: identify.DPHalving")), NewIdentify: newHalving("dp-glm-halving", MeansLogistic),

@@ -31,8 +31,9 @@ import (
 //
 //	Σ_r min(1, 3c_r e^{−x_r}),   c_r = (|S_r| − 1 − ⌊h_r/2⌋)/⌈h_r/2⌉ ≤ 3.
 //
-// So for one Laplace noise of scale 1/ε it falls like exp(−Ω(min_j min(Δ_(j)²/j, εΔ_(j)/j) n/log K)), and for
-// normal noise with Δ_(j)√ρ·√n beside it in the square. HalvingError computes the bound.
+// So with N_j = n/(j log K) it falls like exp(−Ω(min_j min(Δ_(j)²N_j, εΔ_(j)N_j))) for one Laplace noise of scale 1/ε,
+// and like exp(−Ω(min_j min(Δ_(j)²N_j, ρ(Δ_(j)N_j)²))) for one normal noise. HalvingError computes the bound. Where a
+// sum may be misread (release.Trust), with a probability of at most P/6 in all, that is added.
 //
 // Proof. Batch r reads rewards and noise that are independent of S_r. Let * be in S_r, and i another arm
 // of it, of gap Δ. The difference of the sums of i and *, t rewards each, is above its mean −tΔ by √(tx)
@@ -50,7 +51,8 @@ import (
 // S_r, and arms are compared by least squares, as DPRace has it. For arm i and w = x_i − x_* let c_a = wᵀV⁻¹x_a, A =
 // ΣN_a c_a² and B = Σ|c_a| over the s arms that are played. The error of ⟨θ,w⟩ is √(xA/2) + Bτ(x) or more
 // with probability at most (1+s)e^{−x}, so that in the theorem x_r is the largest x with that sum at most
-// Δ_(⌊h_r/2⌋+1) for every i, and 3 is 1+s. With n' = ⌊n/R⌋ − s > 0 and rank q, A is at most 8q/n' and B at most 4qs/n'.
+// Δ_(⌊h_r/2⌋+1) for every i, and 3 is 1+s. With n' = ⌊n/R⌋ − s > 0 and G that of the design, A is at most 4G/n'
+// and B at most 2Gs/n'. Of rank q G is at most 1.001q, or more if the design's steps ran out (design.ErrTolerance).
 //
 // # Logistic means
 //
@@ -175,7 +177,7 @@ func (p *DPHalving) halve(released privacy.Released) {
 
 // HalvingError is the bound of DPHalving's theorem: of the probability of a wrong answer on arms of these
 // means, of which one is the best, after so many plays, if everybody answers and a release of n rewards
-// has noise of this tail.
+// has noise of this tail, and no sum is misread.
 func HalvingError(means []float64, plays int, tail func(n int) privacy.Tail) (float64, error) {
 	if err := checkArmsOf(len(means)); err != nil {
 		return 0, err

@@ -90,13 +90,14 @@ type RaceGoal struct {
 // which without vectors is that above (c_b = 1/N). The theorem holds with these intervals, m by m: S_m and
 // what is played of it follow from earlier batches, and given them at most K estimates are off by the first term
 // with probability 2e^{−L} each, and K noises by τ(L) with e^{−L}. Where everybody answers N_a ≥ nπ(a), n =
-// 2^{m−1}n_1 r, so that |c_a|, and ΣN_a c_a², are at most ‖x_b‖‖x_a‖ in V⁻¹'s norm, and so at most 2r/n (a design
-// within a factor of 2). With s ≤ r(r+1)/2 arms in the design
+// 2^{m−1}n_1 r, so that |c_a|, and ΣN_a c_a², are at most ‖x_b‖‖x_a‖ in V⁻¹'s norm, and so at most G/n, G = max ‖x‖² in
+// the norm of V(π)⁻¹. With s ≤ r(r+1)/2 arms in the design
 //
-//	r_m ≤ √(rL_m/n) + 2rsτ(L_m)/n,
+//	r_m ≤ √(GL_m/(2n)) + Gsτ(L_m)/n,
 //
-// and an arm is decided in the first batch with 4r_m < Δ_a, or 2r_m: after O(r log(K/δ)/Δ_a² + rsτ/Δ_a) plays of
-// all arms, however many there are.
+// and an arm is decided in the first batch with 4r_m < Δ_a, or 2r_m: after O(G log(K/δ)/Δ_a² + Gsτ/Δ_a) plays of
+// all arms, however many there are. G is at most 1.001r, or more if the design's steps ran out (design.ErrTolerance):
+// that costs plays, and no answer, as intervals follow from what was played.
 //
 // # Logistic means
 //

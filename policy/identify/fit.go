@@ -114,7 +114,8 @@ const maxLogit = 20
 func sigmoid(eta float64) float64 { return 1 / (1 + math.Exp(-eta)) }
 func logit(m float64) float64     { return math.Log(m) - math.Log1p(-m) }
 
-// design is a G-optimal one of these arms. Where its steps ran out it is one all the same.
+// design is a G-optimal one of these arms. Where its steps ran out it is one all the same, whose G is larger than
+// its rank by more than a thousandth: plays are more then, in theorems that have G, and no interval is wrong.
 func (f *fit) design(alive []int) design.Design {
 	rows := make([][]float64, len(alive))
 	for i, a := range alive {
