@@ -39,19 +39,20 @@ import (
 //
 //	O(Σ_{Δ_a>0} (log(KT)/Δ_a + τ(log(KT)))),
 //
-// τ the tail in the last batch before b_a that the horizon does not cut: for any noise whose tail is known, in every currency and under every trust model.
+// τ the tail in the last batch before b_a that the horizon does not cut: for any noise whose tail is known, in every
+// currency and under every trust model.
 //
 // Proof. While the radii hold, the best arm's upper bound is no lower than its mean, and no lower bound is above that:
 // it stays. In batch b_a, if a was not dropped before, all radii are at most r_b, as |Φ| ≤ K, so that μ̃_a + r ≤ μ_a + 2r_b
 // < μ* − 2r_b ≤ μ̃_* − r, and a is dropped. A batch that the horizon cuts gives an arm at most l(b) plays. Where the radii
-// do not hold the regret is T at most. That is the first part. For the second, let b be the last batch before b_a that the horizon does not cut. As 4r_b ≥
-// Δ_a, one of the two terms of r_b is at least Δ_a/8: l(b) ≤ max(32L_b/Δ_a², 8τ(L_b)/Δ_a). Arm a is in no batch after
-// b + 1, so that its plays are at most l(b) times a constant, which depends on η, or l(1) if there is no such b. And η^b ≤
+// do not hold the regret is T at most. That is the first part. For the second, let b be the last batch before b_a that
+// the horizon does not cut. As 4r_b ≥ Δ_a, one of the two terms of r_b is at least Δ_a/8: l(b) ≤
+// max(32L_b/Δ_a², 8τ(L_b)/Δ_a). Arm a is in no batch after b + 1, so that its plays are at most l(b) times a constant, which depends on η, or l(1) if there is no such b. And η^b ≤
 // T, so that L_b ≤ c log(KT) for a constant c ≥ 1, while τ(cx) ≤ cτ(x), as τ(x) = Sigma√(2x) + H(x+Log), Log ≥ 0. ∎
 //
 // One Laplace noise of scale 1/ε has τ = O(log(KT)/ε), and normal noise O(√(log(KT)/ρ)); a noise of each of n users
-// has √n times as much, which where l(b) ≤ 8τ(L_b)/Δ_a is O(log(KT)/(ε²Δ_a)), ε ≤ 1, or O(log(KT)/(ρΔ_a)). [Chowdhury and Zhou 2023]
-// have O(Σ log T/Δ_a + K log T/ε) for central and distributed trust (Theorems 1, 2, 4 and 5), and O(Σ log T/(ε²Δ_a))
+// has √n times as much, which where l(b) ≤ 8τ(L_b)/Δ_a is O(log(KT)/(ε²Δ_a)), ε ≤ 1, or O(log(KT)/(ρΔ_a)). [Chowdhury
+// and Zhou 2023] have O(Σ log T/Δ_a + K log T/ε) for central and distributed trust (Theorems 1, 2, 4 and 5), and O(Σ log T/(ε²Δ_a))
 // under local trust (Theorem 6). There are O(log T) batches.
 type BatchSE struct {
 	eta, p    float64
