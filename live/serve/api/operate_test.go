@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -172,6 +173,34 @@ func TestStopKeepsNoArmThatIsOff(t *testing.T) {
 			!strings.Contains(ask, "red</option>") || !strings.Contains(ask, "blue</option>") {
 			t.Error(ask)
 		}
+	}
+}
+
+// An arm that is taken off releases nothing, and the page counts no batch for it.
+func TestRemovalIsNoRelease(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "[{name: red", "[{name: green}, {name: red", 1))
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	b := w.login(w.key)
+	released := regexp.MustCompile(`The rewards of \d+ of them were released, in \d+ batch`)
+	for i := range 30 {
+		w.decide(fmt.Sprint("unit ", i))
+		w.pass(5 * time.Second)
+	}
+	w.pass(time.Minute)
+	w.pass(time.Minute)
+	before := released.FindString(b.want(200, "GET", "/experiments/shop", ""))
+	b.want(303, "POST", "/experiments/shop/off", form("confirm", "shop", "arm", "green"))
+	w.pass(time.Minute)
+	w.pass(time.Minute) // its line is shown
+	after := released.FindString(b.want(200, "GET", "/experiments/shop", ""))
+	info, err := w.engine.Get(t.Context(), "shop")
+	if err != nil || !info.Arms[0].Off || info.Batches != strings.Count(string(w.want(200, "GET",
+		"/v1/experiments/shop/transcript", "")), "\n")-1 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if before == "" || before != after || strings.HasSuffix(after, fmt.Sprintf(" %d batch", info.Batches)) {
+		t.Errorf("%q, and then %q, of %d lines", before, after, info.Batches)
 	}
 }
 

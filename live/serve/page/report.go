@@ -66,6 +66,7 @@ type Summary struct {
 	lo, hi  float64
 	against []*[2]float64 // of each arm's mean less the control's, nil before compare
 	answer  *Answer
+	batches int // in which rewards were released, as of the courses
 	lines   []report.Series
 	decl    *decl.Experiment
 }

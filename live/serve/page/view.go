@@ -48,7 +48,7 @@ type View struct {
 	Contexts          *Contexts          // in the place of arms, nil where there are some
 	Decisions         int                // that were issued
 	Released          int                // of which the rewards were released
-	Batches           int                // where there are contexts, releases
+	Batches           int                // in which that was; where there are contexts, releases
 	Last              *time.Time         // of the releases
 	First, NotBefore  time.Time          // of the first release, see serve.Info
 	Leader            string             // by its private mean; empty before the first release
@@ -129,7 +129,7 @@ func viewOf(info serve.Info, r *Summary) *View {
 	decl := info.Experiment
 	v := &View{Name: decl.Name, Description: decl.Description, Public: decl.Public, Reason: info.Reason,
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
-		Window: decl.Window, Changes: len(info.Changes), Grows: decl.NoArm() == nil, Released: r.Released, Batches: info.Batches,
+		Window: decl.Window, Changes: len(info.Changes), Grows: decl.NoArm() == nil, Released: r.Released, Batches: r.batches,
 		Last: r.Last, Leader: r.Leader, Verdict: r.Verdict, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
 		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Guards: r.Guards, Ramp: r.Ramp, Cells: r.Cells,
 		Ratio: info.SampleRatio(), First: info.First,
@@ -368,10 +368,15 @@ func (r *Summary) courses(points func(func(serve.Point, error) bool)) (out []Cou
 		total int
 	}
 	last, kept := make([]interval.Sums, len(r.Arms)), make([][]point, len(r.Arms))
+	var batch serve.Point // the last of them: a batch has an arm once, and its arms in order
 	for p, failed := range points {
 		if err = failed; err != nil {
 			break
 		}
+		if r.batches == 0 || p.At != batch.At || p.Arm <= batch.Arm {
+			r.batches++
+		}
+		batch = p
 		total += p.Sums.N - last[p.Arm].N
 		last[p.Arm], r.Last = p.Sums, &p.At
 		// A line needs no more points than can be seen: one for each tenth more rewards.
@@ -401,6 +406,7 @@ func (r *Summary) courses(points func(func(serve.Point, error) bool)) (out []Cou
 type drawn struct {
 	tip     string
 	courses []Course
+	batches int
 	last    *time.Time
 	against []*[2]float64
 	effects *Effects
@@ -436,9 +442,9 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 		if err != nil && !errors.Is(err, serve.ErrTranscript) { // of which the page says so
 			return info, nil, nil, err
 		}
-		*before = drawn{info.Tip, courses, r.Last, serve.AgainstControl(r.decl, info.Arms, *r.Verdict), nil}
+		*before = drawn{info.Tip, courses, r.batches, r.Last, serve.AgainstControl(r.decl, info.Arms, *r.Verdict), nil}
 	}
-	r.Last, r.against = before.last, before.against
+	r.batches, r.Last, r.against = before.batches, before.last, before.against
 	d := &Data{Range: [2]float64{r.lo, r.hi}, Course: before.courses}
 	for _, q := range queuesOf(info) {
 		d.Arms = append(d.Arms, q.name)
