@@ -269,6 +269,39 @@ func (x *served) checkRank(ask RankAsk) error {
 	return nil
 }
 
+// drops says whether the policy can go on without an arm.
+func drops(x *Experiment) (bool, error) {
+	p, err := x.NewPolicy(&noise.Fast{})
+	if err != nil {
+		return false, err
+	}
+	_, ok := p.(play.Dropper)
+	return ok, nil
+}
+
+// KeepsArms says why no arm can be taken off in any state, and is empty if one can.
+func (i *Info) KeepsArms() string {
+	on := 0
+	for a := range i.Arms {
+		if !i.Arms[a].Off {
+			on++
+		}
+	}
+	if i.Contextual != nil {
+		return "it has none"
+	}
+	can, err := drops(&i.Experiment)
+	switch {
+	case i.Experiment.Split():
+		return "an A/B test compares its arms until it stops"
+	case err != nil || !can:
+		return "policy " + i.Experiment.Policy.Policy + " cannot go on without one"
+	case on < 2:
+		return "one is left"
+	}
+	return ""
+}
+
 // off are the numbers of arms that can be taken off, by their names.
 func (x *served) off(names []string) (arms []int, err error) {
 	switch {
@@ -278,11 +311,10 @@ func (x *served) off(names []string) (arms []int, err error) {
 		return nil, fieldError("off[0]", "is given, and the experiment has no arms: exclude actions from "+
 			"their ranks: %w", ErrState)
 	}
-	p, err := x.decl.NewPolicy(&noise.Fast{})
+	can, err := drops(&x.decl)
 	if err != nil {
 		return nil, err
 	}
-	_, drops := p.(play.Dropper)
 	gone := slices.Clone(x.rec.Off)
 	for a := range x.decl.Arms {
 		if x.gone(a) {
@@ -297,7 +329,7 @@ func (x *served) off(names []string) (arms []int, err error) {
 		case x.rec.State == Draft:
 			return nil, fieldError(at, "is arm %q of a draft, must be of an experiment that has started: "+
 				"declare one without it: %w", name, ErrState)
-		case !drops:
+		case !can:
 			return nil, fieldError(at, "is arm %q, and policy %s cannot go on without an arm: %w",
 				name, x.decl.Policy.Policy, ErrState)
 		case slices.Contains(gone, a):

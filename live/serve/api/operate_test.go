@@ -176,6 +176,32 @@ func TestStopKeepsNoArmThatIsOff(t *testing.T) {
 	}
 }
 
+// A removal is offered where the service takes it: not of the last arm, and not of an A/B test, and then the page says
+// why.
+func TestTakeOffIsOfferedWhereItCanBe(t *testing.T) {
+	w := shopOpen(t)
+	b := w.login(w.key)
+	offered := func(name, why string) {
+		t.Helper()
+		page := b.want(200, "GET", "/experiments/"+name, "")
+		if got := strings.Contains(page, "/experiments/"+name+"/off"); got != (why == "") ||
+			strings.Contains(page, "No arm can be taken off: "+why) != (why != "") {
+			t.Errorf("%s: it is offered: %v; it must say %q", name, got, why)
+		}
+	}
+	offered("shop", "")
+	b.want(303, "POST", "/experiments/shop/off", form("confirm", "shop", "arm", "red"))
+	w.pass(time.Minute)
+	w.pass(time.Minute) // its line is shown
+	offered("shop", "one is left.")
+	b.want(409, "POST", "/experiments/shop/off", form("confirm", "shop", "arm", "blue"))
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("name: shop", "name: even", "{policy: dp-klucb, first: 8}",
+		"{policy: split}").Replace(shop))
+	w.want(200, "POST", "/v1/experiments/even/start", "")
+	offered("even", "an A/B test compares its arms until it stops.")
+	b.want(409, "POST", "/experiments/even/off", form("confirm", "even", "arm", "red"))
+}
+
 // An arm that is taken off releases nothing, and the page counts no batch for it.
 func TestRemovalIsNoRelease(t *testing.T) {
 	w := newWorld(t)

@@ -47,7 +47,7 @@ func operationsOf(who Who, v *View) (out []Operation) {
 	for _, name := range can[v.State] {
 		do := operations[name]
 		switch {
-		case name == "add" && !(v.Grows && who.Admin), name == "off" && (v.Contexts != nil || v.Policy == decl.SplitPolicy):
+		case name == "add" && !(v.Grows && who.Admin), name == "off" && v.KeepsArms != "":
 			continue
 		case v.State == Stopping:
 			do.Title = stopNow
@@ -57,6 +57,14 @@ func operationsOf(who Who, v *View) (out []Operation) {
 		out = append(out, do)
 	}
 	return out
+}
+
+// Keeps says why no arm can be taken off, where one could be in its state, and nothing of one that has none.
+func (v *View) Keeps() string {
+	if v.Contexts != nil || !slices.Contains(can[v.State], "off") {
+		return ""
+	}
+	return v.KeepsArms
 }
 
 // Start runs a draft.

@@ -42,8 +42,9 @@ type View struct {
 	Risk              float64 // of a wrong answer of a trial
 	Floor             float64
 	Window            time.Duration
-	Changes           int  // that come with the next ticks
-	Grows             bool // an arm can be added
+	Changes           int    // that come with the next ticks
+	Grows             bool   // an arm can be added
+	KeepsArms         string // why none can be taken off, or empty
 	Arms              []Arm
 	Contexts          *Contexts          // in the place of arms, nil where there are some
 	Decisions         int                // that were issued
@@ -129,7 +130,7 @@ func viewOf(info serve.Info, r *Summary) *View {
 	decl := info.Experiment
 	v := &View{Name: decl.Name, Description: decl.Description, Public: decl.Public, Reason: info.Reason,
 		Policy: decl.Policy.Policy, Trial: decl.Risk > 0, Risk: decl.Risk, Floor: decl.Floor,
-		Window: decl.Window, Changes: len(info.Changes), Grows: decl.NoArm() == nil, Released: r.Released, Batches: r.batches,
+		Window: decl.Window, Changes: len(info.Changes), Grows: decl.NoArm() == nil, KeepsArms: info.KeepsArms(), Released: r.Released, Batches: r.batches,
 		Last: r.Last, Leader: r.Leader, Verdict: r.Verdict, Kept: r.Kept, Lo: r.lo, Hi: r.hi, Confidence: r.Confidence,
 		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Guards: r.Guards, Ramp: r.Ramp, Cells: r.Cells,
 		Ratio: info.SampleRatio(), First: info.First,

@@ -78,8 +78,8 @@
     if (inside) document.getElementById(focus)?.focus();
   };
 
-  // What can be done depends on the state: with another one it is asked for again.
-  const state = () => document.querySelector("#live-state .state")?.dataset.state;
+  // What can be done depends on the state, and on which arms are on: with another one it is asked for again.
+  const state = () => document.querySelector("#live-state .state")?.dataset.state + document.querySelectorAll("[data-off]").length;
   const operations = async () => {
     if (!document.getElementById("operations")) return;
     const page = await fetch(location.pathname).then(r => r.text(), () => "");
