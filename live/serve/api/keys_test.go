@@ -79,3 +79,13 @@ func TestRevokeLastAdminKey(t *testing.T) {
 	w.keyWith(serve.ScopeAdmin)
 	w.want(204, "DELETE", "/v1/keys/"+strconv.FormatInt(w.engine.Who(w.key).ID, 10), "")
 }
+
+// A form without a tick is told so in the words of its page, and makes no key.
+func TestKeyFormWithoutTicks(t *testing.T) {
+	w := newWorld(t)
+	page := w.login(w.key).want(400, "POST", "/keys", form("name", "the shop's server"))
+	if !strings.Contains(page, `role="alert"><p>What it may do: nothing is ticked, tick at least one</p>`) ||
+		!strings.Contains(page, "<legend>What it may do</legend>") || len(w.engine.Keys()) != 1 {
+		t.Error(page)
+	}
+}

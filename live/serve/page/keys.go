@@ -97,7 +97,7 @@ func (p *Pages) NewKey(w http.ResponseWriter, r *http.Request) error {
 	}): // a form that a browser sends again when its page is loaded anew makes no second key
 		err = wrong("name", "there is a key of this name: take one that tells them apart")
 	case scopes == 0:
-		err = wrong("scopes", "scopes is empty: say what the key may do")
+		err = wrong("scopes", "What it may do: nothing is ticked, tick at least one")
 	default:
 		secret, _, err = p.cfg.Engine.NewKeyFor(r.Context(), out.Experiment, out.Name, scopes)
 	}
