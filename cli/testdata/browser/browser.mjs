@@ -141,7 +141,7 @@ async function declare(page) {
     '\nmetrics: [{name: basket, range: [0, 200], budget: {epsilon: 0.5}}]\n');
   await page.getByRole('button', { name: 'Make a draft' }).click();
   await page.getByRole('button', { name: 'Start' }).click();
-  await page.getByText('collecting').waitFor();
+  await page.locator('#live-state .state', { hasText: 'running' }).waitFor();
   step('the experiment has started');
 }
 

@@ -58,6 +58,11 @@ func TestIndex(t *testing.T) {
 			t.Errorf("%q: %d found, %d pages, the first is %q, must be %+v", c.query, got.Found, got.Pages, first, c)
 		}
 	}
+	for _, e := range at("state=running").Experiments { // the badge and the filter have one word
+		if e.Says != e.Group {
+			t.Errorf("%s is %q, and found as %q", e.Name, e.Says, e.Group)
+		}
+	}
 	seen := map[string]int{}
 	for next := "/?q=exp&sort=active"; next != ""; {
 		page := at(strings.TrimPrefix(next, "/?"))

@@ -194,7 +194,7 @@ func stateOf(info serve.Info) (State, string) {
 		}
 		return Awaiting, "releasing"
 	case serve.Running:
-		return Collecting, "collecting"
+		return Collecting, "running"
 	case serve.Paused:
 		if info.Experiment.Contextual != nil {
 			return Paused, "paused: everybody gets the first action"

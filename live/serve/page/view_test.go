@@ -66,7 +66,7 @@ func TestStates(t *testing.T) {
 				"decisions go on"},
 		{serve.Info{State: serve.Waiting, Wait: "rewards", Until: at, Keep: -1}, Awaiting,
 			"waiting for rewards until 2026-01-31 14:20 UTC"},
-		{serve.Info{State: serve.Running, Keep: -1}, Collecting, "collecting"},
+		{serve.Info{State: serve.Running, Keep: -1}, Collecting, "running"},
 		{serve.Info{State: serve.Paused, Keep: -1}, Paused, "paused: nobody new is assigned"},
 		{serve.Info{State: serve.Stopped, Why: "answer", Keep: 1}, Stopped,
 			"stopped with its answer, which is wrong with probability 0.05 at most: everybody gets blue"},
