@@ -29,7 +29,7 @@ type Contexts struct {
 	// Gain is what the policy would have won over the first action, a decision; nil unless there
 	// are rules for both.
 	Gain *Gain `json:"gain,omitempty"`
-	// Best is the same over the best of the rules that always give one action; nil without such rules.
+	// Best is the same over the best of the rules that do not play as the policy; nil without such rules.
 	Best *Gain `json:"best,omitempty"`
 	// Effects is what matters, by what was learnt; nil while nobody knows.
 	Effects *Effects `json:"effects,omitempty"`
@@ -254,24 +254,24 @@ func gainOf(rules []Rule, declared []decl.Rule, most float64) *Gain {
 	return out
 }
 
-// bestOf compares the first rule that plays as the policy with the best of those that always give one action, by
+// bestOf compares the first rule that plays as the policy with the best of those that do not, by
 // their estimates. The interval is of the difference to the best of them, whichever that is: it is over all of
 // them, whose intervals hold together.
 func bestOf(rules []Rule, declared []decl.Rule, most float64) *Gain {
 	of := slices.IndexFunc(declared, func(r decl.Rule) bool { return r.Play == decl.PlayPolicy })
-	var fixed []*Rule
+	var others []*Rule
 	for i, r := range declared {
-		if alwaysOne(r) {
-			fixed = append(fixed, &rules[i])
+		if r.Play != decl.PlayPolicy {
+			others = append(others, &rules[i])
 		}
 	}
-	if of < 0 || len(fixed) == 0 {
+	if of < 0 || len(others) == 0 {
 		return nil
 	}
 	policy := &rules[of]
-	out := &Gain{Of: policy.Name, Over: fixed[0].Name, Low: policy.Low}
+	out := &Gain{Of: policy.Name, Over: others[0].Name, Low: policy.Low}
 	lo, hi, top := math.Inf(-1), math.Inf(-1), math.Inf(-1)
-	for _, r := range fixed {
+	for _, r := range others {
 		if r.Interval == nil || policy.Interval == nil {
 			return out
 		}
@@ -284,9 +284,6 @@ func bestOf(rules []Rule, declared []decl.Rule, most float64) *Gain {
 	out.Estimate, out.Interval = &gain, &[2]float64{policy.Interval[0] - hi, policy.upper(most) - lo}
 	return out
 }
-
-// alwaysOne says that a rule gives one action whatever the context is, if it is among those that there are.
-func alwaysOne(r decl.Rule) bool { return r.Play != decl.PlayPolicy && r.Play != decl.PlayUniform }
 
 // upper is the upper end of the interval as far as it holds.
 func (r *Rule) upper(most float64) float64 {
@@ -344,7 +341,7 @@ func earnings(ctx context.Context, e *serve.Engine, info serve.Info) ([]Course, 
 	return out, nil
 }
 
-// overBest is how much the policy has won over the best fixed rule, release by release, from the courses of the rules.
+// overBest is how much the policy has won over the best of the other rules, release by release, from the courses of the rules.
 func overBest(c *Contexts, info serve.Info, courses []Course) Course {
 	out := Course{Arm: len(courses), Points: [][6]float64{}}
 	_, most := info.Experiment.Range()

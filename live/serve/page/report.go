@@ -329,7 +329,7 @@ func (r *Summary) page(decl []byte) report.Page {
 			out.Tables = append(out.Tables, c.table(r.lo, r.hi))
 		}
 		if b := c.Best; b != nil && b.Interval != nil {
-			out.Facts = append(out.Facts, report.Fact{Name: b.Of + " over the best fixed rule, " + b.Over,
+			out.Facts = append(out.Facts, report.Fact{Name: b.Of + " over the best of the other rules, " + b.Over,
 				Value: b.Text() + " a decision (" + spread(b.Interval) + ")"})
 		}
 		if c.Effects != nil {

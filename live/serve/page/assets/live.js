@@ -10,7 +10,7 @@
   // decisions had been released. With contexts they are what rules would have earned.
   const over = document.getElementById("over"), drawn = {course: null, gain: null};
   const lines = () => data.lines ?? data.arms, lead = () => lines().indexOf(leader());
-  // What a policy wins over the best fixed rule is a course of its own, below those of the rules.
+  // What a policy wins over the best of the other rules is a course of its own, below those of the rules.
   const drawMeans = () => {
     const rules = data.course.filter(c => c.arm < lines().length), wins = data.course.filter(c => c.arm >= lines().length);
     over.parentElement.hidden = !rules.some(c => c.points.length);
