@@ -158,8 +158,8 @@ func effectsOf(ctx context.Context, e *serve.Engine, info serve.Info) (*Effects,
 		out.Says += "They have no intervals: how far the estimates of " + info.Experiment.Policy.Policy + " may be off is not proved."
 		return out, nil
 	}
-	out.Says += fmt.Sprintf("Intervals include the noise, hold together, and stay valid however often you look, if mean rewards are "+
-		"linear in the features (in the model’s terms, with a norm of at most %s). They are those of the confidence set that "+
+	out.Says += fmt.Sprintf("The intervals of effects include the noise, hold together (those of rules do so apart from these), and "+
+		"stay valid however often you look, if mean rewards are linear in the features (in the model’s terms, with a norm of at most %s). They are those of the confidence set that "+
 		"follows from what was released (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 1, and the noise).",
 		words.Number(all.Norm))
 	return out, nil
@@ -384,7 +384,7 @@ func (c *Contexts) table(lo, hi float64) report.Table {
 		Notes: []string{"What each would have earned, by the decisions that were released: their " +
 			"rewards, weighted by " +
 			"its probability of what was given over the propensity of that.",
-			"Intervals hold together, at all times, with probability 95 %. They allow for the " +
+			"Intervals of rules hold together, at all times, with probability 95 %. They allow for the " +
 				"noise, and are from " +
 				"releases alone."}}
 	for _, r := range c.Rules {

@@ -283,7 +283,7 @@ func TestContextsLive(t *testing.T) {
 			t.Errorf("%q, %+v, %+v", s.data.Gain, last, v.Contexts.Best)
 		}
 		if f := v.Contexts.Effects; f == nil || len(f.Each) != 3 || f.Each[0].Interval == nil ||
-			!strings.Contains(f.Says, "linear in the features") || !strings.Contains(s.fragments["live-effects"], "topic=sport") {
+			!strings.Contains(f.Says, "linear in the features") || !strings.Contains(f.Says, "those of rules do so apart") || !strings.Contains(s.fragments["live-effects"], "topic=sport") {
 			t.Errorf("%+v\n%s", f, s.fragments["live-effects"])
 		}
 		if len(s.data.Arms) != 1 || len(s.data.Hours.Rows) == 0 || s.data.Hours.Rows[0][1] != 200 {
