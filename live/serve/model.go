@@ -40,7 +40,8 @@ type Effects struct {
 	Intervals bool
 }
 
-// An Effect is of a contrast: Mean is within Interval, which is nil without a theorem.
+// An Effect is of a contrast: Mean is the middle of Interval, of which the theorem is, and which is nil without one:
+// then it is the model's. The estimate that a policy plays by may be another (dp-lin-ts).
 type Effect struct {
 	Name, Against string // see feature.Contrast
 	Mean          float64
@@ -75,7 +76,7 @@ func (e *Engine) Effects(ctx context.Context, name string) (*Effects, error) {
 		f.Mean *= half
 		if out.Intervals {
 			f.Interval = &[2]float64{half * within[i][0], half * within[i][1]}
-			f.Mean = min(max(f.Mean, f.Interval[0]), f.Interval[1])
+			f.Mean = f.Interval[0] + (f.Interval[1]-f.Interval[0])/2
 		}
 		out.Each = append(out.Each, f)
 	}

@@ -160,7 +160,8 @@ func effectsOf(ctx context.Context, e *serve.Engine, info serve.Info) (*Effects,
 	}
 	out.Says += fmt.Sprintf("The intervals of effects include the noise, hold together (those of rules do so apart from these), and "+
 		"stay valid however often you look, if mean rewards are linear in the features (in the model’s terms, with a norm of at most %s). They are those of the confidence set that "+
-		"follows from what was released (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 1, and the noise).",
+		"follows from what was released (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 1, and the noise). An effect is the middle of "+
+		"its interval; the estimate that the policy plays by may be another.",
 		words.Number(all.Norm))
 	return out, nil
 }
