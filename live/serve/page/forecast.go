@@ -145,8 +145,11 @@ func told(q plan.Request, out *plan.Forecast, command string) *Forecast {
 	case row.KnownMedian < 0:
 		add(label, "%s in more than half of the runs: choose a larger ε, a larger difference or more days", after(-1))
 	default:
-		add(label, "in half of the runs %s, in nine of ten %s; without privacy %s", after(row.KnownMedian), after(row.Known90),
-			after(out.Plain.KnownMedian))
+		plain := "without privacy " + after(out.Plain.KnownMedian)
+		if notLater(row, out.Plain) {
+			plain = fmt.Sprintf("no later than without privacy, as far as %d runs can tell", out.Runs)
+		}
+		add(label, "in half of the runs %s, in nine of ten %s; %s", after(row.KnownMedian), after(row.Known90), plain)
 	}
 	lost := words.Short(math.Round(row.Regret))
 	cost := fmt.Sprintf("about %s rewards are lost in %s to decisions for other arms than the best", lost, daysOf(out.Period))
@@ -159,6 +162,14 @@ func told(q plan.Request, out *plan.Forecast, command string) *Forecast {
 	add("Cost", "%s", cost)
 	add("Privacy", "at most %s per %s", greek(fmt.Sprint(q.Live.Total())), unit)
 	return f
+}
+
+// notLater says that runs do not tell when a page is conclusive from when it is without privacy, which is no later:
+// their medians are the other way round, or their means are within twice the standard error of the difference. That is
+// NaN unless all runs are conclusive.
+func notLater(row, plain plan.Row) bool {
+	return plain.KnownMedian < 0 || row.KnownMedian <= plain.KnownMedian ||
+		row.KnownMean-plain.KnownMean <= 2*math.Hypot(row.KnownSE, plain.KnownSE)
 }
 
 // daysOf writes a time in the unit that fits.
