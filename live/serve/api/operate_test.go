@@ -247,7 +247,12 @@ func TestNewIsChecked(t *testing.T) {
 		}
 		return out
 	}
-	if good := check(shopForm()); !good.OK || !strings.Contains(good.HTML, "sums alone") || good.Field != "" {
+	const fine = "Nothing is missing: this can be made."
+	if page := b.want(200, "POST", "/new", shopForm("do", "check")); !strings.Contains(page, fine) {
+		t.Error(page) // who has no script asks by the button
+	}
+	if good := check(shopForm()); !good.OK || !strings.Contains(good.HTML, "sums alone") || good.Field != "" ||
+		!strings.Contains(good.HTML, fine) {
 		t.Errorf("%+v", good)
 	}
 	for epsilon, said := range map[string]string{"50": "protects little", "0.001": "for long", "1": ""} {
@@ -272,7 +277,8 @@ func TestNewIsChecked(t *testing.T) {
 		{"keep", "green", "keep", "green"},
 	} {
 		got := check(shopForm(c.name, c.value))
-		if got.OK || got.Field != c.field || !strings.Contains(got.Detail, c.detail) || got.Detail == "" {
+		if got.OK || got.Field != c.field || !strings.Contains(got.Detail, c.detail) || got.Detail == "" ||
+			strings.Contains(got.HTML, fine) {
 			t.Errorf("%s %q: %+v", c.name, c.value, got)
 		}
 		if page := b.want(400, "POST", "/new", shopForm(c.name, c.value, "do",
