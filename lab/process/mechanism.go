@@ -93,16 +93,30 @@ func (p *program) numbers(c *child, line []byte, name string, times int) ([]floa
 	if err != nil {
 		return nil, err
 	}
-	var in map[string][]float64
-	if err = strict(line, &in); err != nil || len(in) != 1 || in[name] == nil {
-		err = bad(line, `{"`+name+`":[NUMBER,…]}`, err)
-	} else if len(in[name]) != times {
-		err = fmt.Errorf("%s has %d numbers, must have %d", name, len(in[name]), times)
-	}
+	out, err := readNumbers(line, name, times)
 	if err != nil {
 		c.end()
 		return nil, p.fail(err)
 	}
 	p.free(c)
-	return in[name], nil
+	return out, nil
+}
+
+// readNumbers reads a line of so many numbers by a name.
+func readNumbers(line []byte, name string, times int) ([]float64, error) {
+	var in map[string][]*float64 // null is none, and no 0
+	if err := strict(line, &in); err != nil || len(in) != 1 || in[name] == nil {
+		return nil, bad(line, `{"`+name+`":[NUMBER,…]}`, err)
+	}
+	if len(in[name]) != times {
+		return nil, fmt.Errorf("%s has %d numbers, must have %d", name, len(in[name]), times)
+	}
+	out := make([]float64, times)
+	for i, x := range in[name] {
+		if x == nil {
+			return nil, fmt.Errorf("%s[%d] is null, must be a number", name, i)
+		}
+		out[i] = *x
+	}
+	return out, nil
 }

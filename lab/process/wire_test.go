@@ -2,6 +2,7 @@ package process
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/sotto-dp/sotto/policy"
@@ -48,6 +49,24 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Numbers are as many as were asked for, and null is none of them.
+func TestAnswerOfNumbers(t *testing.T) {
+	if got, err := readNumbers([]byte(`{"rewards":[0,0.5]}`), "rewards", 2); err != nil || got[0] != 0 || got[1] != 0.5 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, c := range []struct{ line, says string }{
+		{`{"rewards":[0.5,null]}`, "rewards[1] is null, must be a number"},
+		{`{"rewards":null}`, `must be {"rewards":[NUMBER,…]}`},
+		{`{"rewards":[1]}`, "rewards has 1 numbers, must have 2"},
+		{`{"rewards":[1,1e999]}`, "1e999"},
+		{`{"outputs":[1,1]}`, `must be {"rewards":[NUMBER,…]}`},
+	} {
+		if got, err := readNumbers([]byte(c.line), "rewards", 2); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s is %v, and the error %v, must have %q", c.line, got, err, c.says)
+		}
+	}
 }
 
 // What a program says of itself is read, or refused.
