@@ -34,6 +34,7 @@ type boundsCommand struct {
 
 	Out  string `help:"${boundsOut}" placeholder:"FILE.svg" type:"path"`
 	JSON bool   `name:"json" help:"As JSON, for programs."`
+	startFlag
 	drawingFlags
 }
 
@@ -123,6 +124,10 @@ func (c *boundsCommand) problems(s streams) (out []boundedProblem, horizons []fl
 		spec, err := read(c.File, s)
 		if err != nil {
 			return fail(err)
+		}
+		if would := wouldRun(spec); len(would) > 0 && !c.Start {
+			return fail(fmt.Errorf("%s: exec is %q, must be a program that you trust: --start starts it",
+				c.File, would[0]))
 		}
 		plan, err := spec.Resolve()
 		if err != nil {

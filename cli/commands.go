@@ -99,6 +99,7 @@ type validateCommand struct {
 	File   string `arg:"" help:"Experiment or live experiment in YAML; - reads standard input."`
 	Sample string `help:"${validateSample}" placeholder:"FILE"`
 	JSON   bool   `help:"As JSON, for programs."`
+	startFlag
 }
 
 // planned is what an experiment would play.
@@ -110,6 +111,7 @@ type planned struct {
 	Cap        int      `json:"cap,omitempty"`
 	Cells      []string `json:"cells"`
 	Warnings   []string `json:"warnings"`
+	WouldRun   []string `json:"would_run,omitempty"` // programs that have not been started, and say the cells
 }
 
 func (c *validateCommand) Run(s streams) error {
@@ -121,6 +123,9 @@ func (c *validateCommand) Run(s streams) error {
 		return c.live(s, live)
 	case c.Sample != "":
 		return usagef("--sample is given, and %s is no live experiment", c.File)
+	}
+	if would := wouldRun(spec); len(would) > 0 && !c.Start {
+		return c.unstarted(s, spec, would)
 	}
 	plan, err := spec.Resolve()
 	if err != nil {
@@ -146,6 +151,21 @@ func (c *validateCommand) Run(s streams) error {
 	}
 	_, err = io.WriteString(s.out, b.String())
 	return err
+}
+
+// unstarted says what a file would start, and no more: what it plays its programs say.
+func (c *validateCommand) unstarted(s streams, spec *experiment.Spec, would []string) error {
+	if c.JSON {
+		return printJSON(s, planned{Experiment: spec.Name, Kind: cmp.Or(spec.Kind, experiment.KindRegret),
+			Runs: int(spec.Runs), Horizon: int(spec.Horizon), Cap: int(spec.Cap), Cells: []string{},
+			Warnings: []string{}, WouldRun: would})
+	}
+	fmt.Fprintf(s.out, "%s: its form is checked, and no program is started; --start starts them and checks the rest\n",
+		spec.Name)
+	for _, command := range would {
+		fmt.Fprintln(s.out, "  would run:", command)
+	}
+	return nil
 }
 
 // liveJSON is what a live experiment promises.
