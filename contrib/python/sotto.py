@@ -107,7 +107,11 @@ def _lines(hello):
     """Lines that Sotto writes, each with what answers it. What is printed meanwhile goes to standard error."""
     out, sys.stdout = sys.stdout, sys.stderr
 
+    said = {}
+
     def reply(answer):
+        if "turn" in said:  # of the line that it answers
+            answer = {**answer, "turn": said["turn"]}
         out.write(json.dumps(answer, separators=(",", ":"), allow_nan=False) + "\n")
         out.flush()
 

@@ -12,12 +12,15 @@ import sotto
 
 
 def spoken(serve, *lines):
-    """What serve answers to these lines."""
-    out, text = io.StringIO(), "".join(json.dumps(line) + "\n" for line in lines)
+    """What serve answers to these lines, each of which it must answer by its turn."""
+    turns = [line if "sotto" in line else {**line, "turn": i} for i, line in enumerate(lines)]
+    out, text = io.StringIO(), "".join(json.dumps(line) + "\n" for line in turns)
     with mock.patch("sys.stdin", io.StringIO(text)), contextlib.redirect_stdout(out), \
             contextlib.redirect_stderr(io.StringIO()):
         serve()
-    return [json.loads(line) for line in out.getvalue().splitlines()]
+    answers = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [a.pop("turn", None) for a in answers] == [line.get("turn") for line in turns]
+    return answers
 
 
 RUN = {"run": {"arms": 2, "horizon": 100, "seed": 7, "budget": {"epsilon": 1}, "scale": 1.0}}

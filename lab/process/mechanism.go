@@ -89,11 +89,11 @@ func (m *Mechanism) Outputs(to, records []float64, times int, seed uint64) ([]fl
 
 // numbers asks a process, which is then free, for so many numbers by a name.
 func (p *program) numbers(c *child, line []byte, name string, times int) ([]float64, error) {
-	line, err := c.ask(line, p.of.Seconds)
+	line, err := c.ask(line)
 	if err != nil {
 		return nil, err
 	}
-	out, err := readNumbers(line, name, times)
+	out, err := readNumbers(line, name, c.turn, times)
 	if err != nil {
 		c.end()
 		return nil, p.fail(err)
@@ -102,17 +102,27 @@ func (p *program) numbers(c *child, line []byte, name string, times int) ([]floa
 	return out, nil
 }
 
-// readNumbers reads a line of so many numbers by a name.
-func readNumbers(line []byte, name string, times int) ([]float64, error) {
-	var in map[string][]*float64 // null is none, and no 0
-	if err := strict(line, &in); err != nil || len(in) != 1 || in[name] == nil {
-		return nil, bad(line, `{"`+name+`":[NUMBER,…]}`, err)
+// readNumbers reads the line of a turn, so many numbers by a name.
+func readNumbers(line []byte, name string, turn, times int) ([]float64, error) {
+	var in map[string]json.RawMessage
+	err := strict(line, &in)
+	said := in["turn"]
+	delete(in, "turn")
+	var numbers []*float64 // null is none, and no 0
+	if err == nil && len(in) == 1 && in[name] != nil {
+		err = json.Unmarshal(in[name], &numbers)
 	}
-	if len(in[name]) != times {
-		return nil, fmt.Errorf("%s has %d numbers, must have %d", name, len(in[name]), times)
+	if err != nil || numbers == nil {
+		return nil, bad(line, `{"`+name+`":[NUMBER,…],"turn":TURN}`, err)
+	}
+	if err := sameTurn(string(said), turn); err != nil {
+		return nil, err
+	}
+	if len(numbers) != times {
+		return nil, fmt.Errorf("%s has %d numbers, must have %d", name, len(numbers), times)
 	}
 	out := make([]float64, times)
-	for i, x := range in[name] {
+	for i, x := range numbers {
 		if x == nil {
 			return nil, fmt.Errorf("%s[%d] is null, must be a number", name, i)
 		}

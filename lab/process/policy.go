@@ -137,11 +137,11 @@ func (p *player) ask(released privacy.Released) (err error) {
 	if err != nil {
 		return err
 	}
-	line, err := p.child.ask(p.line, p.of.of.Seconds)
+	line, err := p.child.ask(p.line)
 	if err != nil {
 		return err
 	}
-	if err := p.answer.read(line, p.run.Arms, p.most, p.of.said.Identify); err != nil {
+	if err := p.answer.read(line, p.child.turn, p.run.Arms, p.most, p.of.said.Identify); err != nil {
 		p.child.end()
 		return p.of.fail(err)
 	}

@@ -207,7 +207,7 @@ func (p *program) begin() (*child, string, error) {
 	p.mu.Lock()
 	p.all = append(p.all, c)
 	p.mu.Unlock()
-	line, err := c.ask(fmt.Appendf(nil, "{\"sotto\":%d}\n", Version), max(p.of.Seconds, startSeconds))
+	line, err := c.say(fmt.Appendf(nil, "{\"sotto\":%d}\n", Version), max(p.of.Seconds, startSeconds))
 	return c, string(line), err
 }
 
@@ -223,6 +223,7 @@ type child struct {
 	slow  atomic.Bool
 	once  sync.Once
 	ended error // of Wait
+	turn  int   // of the line that it has been given last
 }
 
 func newChild(p *program) (*child, error) {
@@ -258,7 +259,7 @@ func newChild(p *program) (*child, error) {
 	return c, nil
 }
 
-// end ends the process, and all that it has started.
+// end ends the process, and all in its process group.
 func (c *child) end() {
 	c.stop()
 	c.wait()
@@ -275,8 +276,16 @@ func (c *child) wait() {
 	})
 }
 
-// ask writes a line and reads one, within seconds. After an error the process has ended.
-func (c *child) ask(line []byte, seconds float64) ([]byte, error) {
+// ask gives an object and a line feed its turn, and says it. An answer repeats the turn: what is in the
+// pipe unasked, of this run or of one before, is none.
+func (c *child) ask(line []byte) ([]byte, error) {
+	c.turn++
+	line = fmt.Appendf(line[:len(line)-len("}\n")], ",\"turn\":%d}\n", c.turn)
+	return c.say(line, c.of.of.Seconds)
+}
+
+// say writes a line and reads one, within seconds. After an error the process has ended.
+func (c *child) say(line []byte, seconds float64) ([]byte, error) {
 	if n := c.out.Buffered(); n > 0 {
 		text, _ := c.out.Peek(min(n, 256))
 		c.end()

@@ -39,13 +39,22 @@ const helloLine = `{"sotto":1,"name":"mine","mechanism":"laplace"}`
 func child(what string) int {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<22)
+	turn := "" // the end of an object that answers
 	next := func() string {
 		if !in.Scan() {
 			os.Exit(0)
 		}
+		if _, n, ok := strings.Cut(in.Text(), `,"turn":`); ok {
+			turn = `,"turn":` + n
+		}
 		return in.Text()
 	}
-	say := func(text string) { os.Stdout.WriteString(text + "\n") }
+	say := func(text string) {
+		if turn != "" && len(text) > len("{}") && strings.HasSuffix(text, "}") {
+			text = strings.TrimSuffix(text, "}") + turn
+		}
+		os.Stdout.WriteString(text + "\n")
+	}
 	next()
 	if what == "hello" {
 		say(os.Args[3])
@@ -68,7 +77,7 @@ func child(what string) int {
 			var n0, n1 int
 			var s0, s1 float64
 			text := next()
-			if _, err := fmt.Sscanf(text, `{"release":[[0,%d,%g],[1,%d,%g]],"tail":[0,1,0]}`, &n0, &s0, &n1, &s1); err != nil {
+			if _, err := fmt.Sscanf(text, `{"release":[[0,%d,%g],[1,%d,%g]],"tail":[0,1,0],"turn":`, &n0, &s0, &n1, &s1); err != nil {
 				fmt.Fprintln(os.Stderr, text, err)
 				return 1
 			}
@@ -95,7 +104,16 @@ func child(what string) int {
 			fmt.Fprintln(os.Stderr, "child", cmd.Process.Pid)
 			time.Sleep(time.Hour)
 		case "twice":
-			say(`{"play":[[0,1]]}` + "\n" + `{"play":[[1,1]]}`)
+			say(`{"play":[[0,1]]` + turn + "\n" + `{"play":[[1,1]]}`)
+		case "early": // the answer is in the pipe before the question, but not when it is looked for
+			say(`{"play":[[0,1]]}`)
+			time.Sleep(50 * time.Millisecond)
+			say(`{"play":[[1,1]]}`)
+		case "none": // of a turn
+			turn = ""
+			say(`{"play":[[0,1]]}`)
+		case "wordy":
+			say(`{"` + strings.Repeat("a", 900_000) + `":1}`)
 		case "long":
 			for range 40 {
 				os.Stdout.WriteString(strings.Repeat("x", 1<<16))
@@ -220,9 +238,12 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct{ what, says string }{
 		{"dies", `it has ended with exit status 3 in place of an answer: "ValueError: no such arm"`},
 		{"quits", "it has ended in place of an answer"},
-		{"twice", `it has written "{\"play\":[[1,1]]}" unasked`},
+		{"twice", `it has written "{\"play\":[[1,1]],\"turn\":1}" unasked`},
+		{"early", `turn is "1", must be 2, that of the line which it answers`},
+		{"none", `turn is "", must be 1, that of the line`},
+		{"wordy", `unknown field "aaa`},
 		{"long", "it has written a line of more than 1048576 bytes"},
-		{"hello there", `its line is "hello there", must be {"play":[[ARM,ROUNDS],…]}`},
+		{"hello there", `its line is "hello there", must be {"play":[[ARM,ROUNDS],…],"turn":TURN}`},
 		{"", "its line is \"\", must be"},
 		{`{"play":[[0,NaN]]}`, "invalid character 'N'"},
 		{`{"play":[[0,1.5]]}`, "play 0: rounds is 1.5, must be a whole number from 1 to 1000"},
@@ -249,6 +270,8 @@ func TestErrors(t *testing.T) {
 		_, err := one(build(t, e, 1000), 1000)
 		if err == nil || !errors.Is(err, process.ErrProgram) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: the error is %v, must be a program's with %q", c.what, err, c.says)
+		} else if n := len(err.Error()); n > 1000 {
+			t.Errorf("the error has %d bytes", n)
 		}
 		h.Close()
 	}
@@ -493,7 +516,7 @@ func TestEnvironment(t *testing.T) {
 	for _, c := range []struct{ hello, says string }{
 		{helloLine, `unknown field "mechanism"`},
 		{`{"sotto":1,"name":"x","arms":1}`, "arms is 1, must be from 2 to 1000"},
-		{`{"sotto":1,"name":"x","arms":2}`, `must be {"rewards":[NUMBER,…]}`},
+		{`{"sotto":1,"name":"x","arms":2}`, `must be {"rewards":[NUMBER,…]`},
 	} {
 		if _, err := h.Rewards(program("hello", c.hello)); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: the error is %v, must have %q", c.hello, err, c.says)

@@ -18,11 +18,14 @@ import (
 //
 //	to the program                                          from it
 //	{"sotto":1}                                             {"sotto":1,"name":"ucb","mechanism":"laplace"}
-//	{"run":{"arms":2,"horizon":1000,"seed":7,               {"play":[[0,10],[1,10]]}
-//	  "budget":{"epsilon":1},"scale":1}}
-//	{"release":[[0,10,5.25],[1,10,4.5]],"tail":[0,1,0]}     {"play":[[0,20]]}
-//	…                                                       {"rest":0} or, of a policy that looks
-//	                                                        for the best arm, {"answer":0}
+//	{"run":{"arms":2,"horizon":1000,"seed":7,               {"play":[[0,10],[1,10]],"turn":1}
+//	  "budget":{"epsilon":1},"scale":1},"turn":1}
+//	{"release":[[0,10,5.25],[1,10,4.5]],"tail":[0,1,0],     {"play":[[0,20]],"turn":2}
+//	  "turn":2}
+//	…                                                       {"rest":0,"turn":3} or, of a policy that looks
+//	                                                        for the best arm, {"answer":0,"turn":3}
+//
+// Every line after the first ends in its turn, which counts on from run to run, and its answer repeats it.
 //
 // A play is an arm and the rounds of it, after which the sum of their rewards is released: arm,
 // rewards, sum with noise. Sums are of rewards mapped to [0,1]. The tail bounds the noise on one
@@ -32,12 +35,12 @@ import (
 // A mechanism is a program too, for audits. It is given records, in [0,1], and says so many outputs:
 //
 //	{"sotto":1}                                             {"sotto":1,"name":"mine","claim":{"epsilon":1}}
-//	{"records":[0,1,1],"times":2,"seed":7}                  {"outputs":[2.5,1.25]}
+//	{"records":[0,1,1],"times":2,"seed":7,"turn":1}         {"outputs":[2.5,1.25],"turn":1}
 //
 // So is an environment, which pays rewards of an arm:
 //
 //	{"sotto":1}                                             {"sotto":1,"name":"mine","arms":2}
-//	{"arm":1,"times":3,"seed":7}                            {"rewards":[0,1,0.5]}
+//	{"arm":1,"times":3,"seed":7,"turn":1}                   {"rewards":[0,1,0.5],"turn":1}
 
 // Version is the version of the format.
 const Version = 1
@@ -165,12 +168,22 @@ type answer struct {
 	answer int
 }
 
-const answerForm = `{"play":[[ARM,ROUNDS],…]}`
+const answerForm = `{"play":[[ARM,ROUNDS],…],"turn":TURN}`
 
-// read reads an answer of a program for so many arms, in place of the last; a play has at most so
+// sameTurn checks the turn that an answer says, which is empty where it says none.
+func sameTurn(said string, turn int) error {
+	if said != strconv.Itoa(turn) {
+		return fmt.Errorf("turn is %q, must be %d, that of the line which it answers: a program says a line "+
+			"for each that it is given", clip(said), turn)
+	}
+	return nil
+}
+
+// read reads a program's answer to a turn, for so many arms, in place of the last; a play has at most so
 // many rounds.
-func (a *answer) read(line []byte, arms, most int, identify bool) error {
+func (a *answer) read(line []byte, turn, arms, most int, identify bool) error {
 	var in struct {
+		Turn         json.Number
 		Play         json.RawMessage
 		Rest, Answer *json.Number
 	}
@@ -178,7 +191,7 @@ func (a *answer) read(line []byte, arms, most int, identify bool) error {
 	if err := strict(line, &in); err != nil {
 		return bad(line, answerForm, err)
 	}
-	given := 0
+	given, same := 0, sameTurn(in.Turn.String(), turn)
 	for _, yes := range []bool{in.Play != nil, in.Rest != nil, in.Answer != nil} {
 		if yes {
 			given++
@@ -186,7 +199,9 @@ func (a *answer) read(line []byte, arms, most int, identify bool) error {
 	}
 	switch {
 	case given != 1:
-		return bad(line, answerForm+`, {"rest":ARM} or {"answer":ARM}, one of them`, nil)
+		return bad(line, answerForm+`, {"rest":ARM,"turn":TURN} or {"answer":ARM,"turn":TURN}, one of them`, nil)
+	case same != nil:
+		return same
 	case in.Play != nil:
 		return a.readPlays(in.Play, arms, most)
 	case in.Rest != nil && identify:
@@ -324,7 +339,7 @@ func bad(line []byte, form string, why error) error {
 	if why == nil {
 		return fmt.Errorf("its line is %q, must be %s", text, form)
 	}
-	return fmt.Errorf("its line is %q, must be %s: %w", text, form, why)
+	return fmt.Errorf("its line is %q, must be %s: %s", text, form, clip(why.Error())) // it can quote the line
 }
 
 // clip shortens what a program says for an error.

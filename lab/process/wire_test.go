@@ -10,14 +10,14 @@ import (
 
 // Whatever a program writes, what is read of it is within its bounds, and is what encoding/json reads.
 func FuzzAnswer(f *testing.F) {
-	for _, s := range []string{`{"play":[[0,10],[1,10]]}`, `{"rest":1}`, `{"answer":0}`, `{"play":[[0,1e3]]}`, `{"play":[]}`,
-		`{"play":[[0,1],[0,2]]}`, `{"play":[ [ 2 , 7 ] ] }`, `{"play":[[0,NaN]]}`, `[`, `null`, `{"play":null}`} {
+	for _, s := range []string{`{"play":[[0,10],[1,10]],"turn":7}`, `{"rest":1,"turn":7}`, `{"answer":0,"turn":7}`, `{"play":[[0,1e3]],"turn":7}`, `{"play":[],"turn":7}`,
+		`{"play":[[0,1],[0,2]],"turn":7}`, `{"play":[ [ 2 , 7 ] ],"turn":"7" }`, `{"play":[[0,NaN]],"turn":7}`, `[`, `null`, `{"play":null,"turn":7}`} {
 		f.Add([]byte(s), true)
 		f.Add([]byte(s), false)
 	}
 	f.Fuzz(func(t *testing.T, line []byte, identify bool) {
 		var a answer
-		if a.read(line, 3, 100, identify) != nil {
+		if a.read(line, 7, 3, 100, identify) != nil {
 			return
 		}
 		var want struct {
@@ -53,17 +53,19 @@ func FuzzAnswer(f *testing.F) {
 
 // Numbers are as many as were asked for, and null is none of them.
 func TestAnswerOfNumbers(t *testing.T) {
-	if got, err := readNumbers([]byte(`{"rewards":[0,0.5]}`), "rewards", 2); err != nil || got[0] != 0 || got[1] != 0.5 {
+	if got, err := readNumbers([]byte(`{"rewards":[0,0.5],"turn":3}`), "rewards", 3, 2); err != nil || got[0] != 0 || got[1] != 0.5 {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, c := range []struct{ line, says string }{
-		{`{"rewards":[0.5,null]}`, "rewards[1] is null, must be a number"},
-		{`{"rewards":null}`, `must be {"rewards":[NUMBER,…]}`},
-		{`{"rewards":[1]}`, "rewards has 1 numbers, must have 2"},
-		{`{"rewards":[1,1e999]}`, "1e999"},
-		{`{"outputs":[1,1]}`, `must be {"rewards":[NUMBER,…]}`},
+		{`{"rewards":[0.5,null],"turn":3}`, "rewards[1] is null, must be a number"},
+		{`{"rewards":null,"turn":3}`, `must be {"rewards":[NUMBER,…],"turn":TURN}`},
+		{`{"rewards":[1],"turn":3}`, "rewards has 1 numbers, must have 2"},
+		{`{"rewards":[1,1e999],"turn":3}`, "1e999"},
+		{`{"rewards":[1,1]}`, `turn is "", must be 3`},
+		{`{"rewards":[1,1],"turn":2}`, `turn is "2", must be 3`},
+		{`{"outputs":[1,1],"turn":3}`, `must be {"rewards":[NUMBER,…],"turn":TURN}`},
 	} {
-		if got, err := readNumbers([]byte(c.line), "rewards", 2); err == nil || !strings.Contains(err.Error(), c.says) {
+		if got, err := readNumbers([]byte(c.line), "rewards", 3, 2); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s is %v, and the error %v, must have %q", c.line, got, err, c.says)
 		}
 	}
