@@ -51,6 +51,10 @@ func (p *program) player(b begin, budget privacy.Budget, coins policy.Coins) (*p
 	if err != nil {
 		return nil, p.fail(err)
 	}
+	if math.IsInf(scale, 0) || math.IsNaN(scale) {
+		return nil, p.fail(fmt.Errorf("scale is %v, must be of finite noise: at %v it is of scale %v",
+			p.said.Scale, budget, scale))
+	}
 	if p.said.Scale < 1 && !p.of.Any {
 		if _, free := budget.(privacy.None); !free {
 			return nil, p.fail(fmt.Errorf("scale is %v, must be at least 1: noise of scale %.4g costs more than "+

@@ -321,6 +321,12 @@ func TestLessNoise(t *testing.T) {
 		!strings.Contains(err.Error(), "scale is 0.5, must be at least 1") {
 		t.Errorf("the error is %v", err)
 	}
+	much := program("hello", `{"sotto":1,"name":"much","mechanism":"laplace","scale":1e6}`)
+	tiny := catalog.Setting{Arms: 2, Horizon: 10, Budget: privacy.Pure{Epsilon: 1e-305}}
+	if _, err := start(t, h, much).New(tiny, nil); err == nil || !errors.Is(err, process.ErrProgram) ||
+		!strings.Contains(err.Error(), "scale is 1e+06, must be of finite noise: at epsilon=1e-305 it is of scale +Inf") {
+		t.Errorf("the error is %v", err)
+	}
 	of.Any = true
 	p, err := start(t, h, of).New(setting, nil)
 	if err != nil {
