@@ -176,6 +176,28 @@ func TestStopKeepsNoArmThatIsOff(t *testing.T) {
 	}
 }
 
+// How to send visitors is said before the first and after, by a program and in a page, to who may make keys alone.
+func TestSendVisitorsStays(t *testing.T) {
+	w := shopOpen(t)
+	b := w.login(w.key)
+	said := func(page, open string) bool {
+		return strings.Contains(page, `<details id="ask"`+open+`>`) && strings.Contains(page, "/v1/experiments/shop/decisions\n") &&
+			strings.Contains(page, "/sotto.js?key=…") && strings.Contains(page, "await decide('shop'")
+	}
+	if page := b.want(200, "GET", "/experiments/shop", ""); !said(page, " open data-new") {
+		t.Error(page)
+	}
+	w = shopOpen(t) // a page that was drawn is kept for a while
+	w.decide("ann")
+	w.pass(time.Minute)
+	if page := w.login(w.key).want(200, "GET", "/experiments/shop", ""); !said(page, "") {
+		t.Error(page)
+	}
+	if page := (&browser{w: w}).want(200, "GET", "/experiments/shop", ""); strings.Contains(page, `id="ask"`) {
+		t.Error(page)
+	}
+}
+
 // A removal is offered where the service takes it: not of the last arm, and not of an A/B test, and then the page says
 // why.
 func TestTakeOffIsOfferedWhereItCanBe(t *testing.T) {

@@ -106,8 +106,10 @@
     }
     draw();
     if (state() !== before) operations();
-    if (document.querySelector("[data-decisions]").dataset.decisions !== "0") {
-      document.getElementById("ask")?.closest("section").remove();
+    const ask = document.querySelector("#ask[data-new]"); // how to send visitors: closed once some have come
+    if (ask && document.querySelector("[data-decisions]").dataset.decisions !== "0") {
+      ask.open = false;
+      delete ask.dataset.new;
     }
     if (leader() !== was) news.textContent = leader() ? leader() + " leads now." : "";
   };
