@@ -114,7 +114,7 @@ func dataOf(f report.Figure) (about, numbers []byte, err error) {
 // are equal bytes.
 func (r *Reproduction) WriteBundle(w io.Writer) error {
 	files := map[string][]byte{"make.py": bundleProgram, "README.txt": []byte(bundleText)}
-	results := slices.Clone(r.Results)
+	results, drawn := slices.Clone(r.Results), 0
 	for i := range results {
 		f := &results[i]
 		f.Time = Time{} // another machine's
@@ -124,15 +124,20 @@ func (r *Reproduction) WriteBundle(w io.Writer) error {
 			}
 		}
 		at := filepath.Join(r.Dir, "data", f.ID, "figures")
-		drawn, err := filepath.Glob(filepath.Join(at, "*.svg"))
+		entries, err := os.ReadDir(at) // empty where all is in tables
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("bundle: %w %s: figure %s has no drawing, must have been played to its end: "+
+				"leave it out", ErrOutput, r.Dir, f.ID)
+		}
 		if err != nil {
 			return fmt.Errorf("bundle: %w", err)
 		}
-		for _, svg := range drawn {
-			name := strings.TrimSuffix(filepath.Base(svg), ".svg")
-			if strings.HasSuffix(name, "-narrow") {
+		for _, e := range entries {
+			name, svg := strings.CutSuffix(e.Name(), ".svg")
+			if !svg || strings.HasSuffix(name, "-narrow") {
 				continue
 			}
+			drawn++
 			for _, ext := range []string{".json", ".csv"} {
 				b, err := os.ReadFile(filepath.Join(at, name+ext))
 				if errors.Is(err, fs.ErrNotExist) {
@@ -145,6 +150,10 @@ func (r *Reproduction) WriteBundle(w io.Writer) error {
 				files[path.Join("data", f.ID, name+ext)] = b
 			}
 		}
+	}
+	if drawn == 0 {
+		return fmt.Errorf("bundle: %w %s: none of the figures that were asked for has a drawing, one must",
+			ErrOutput, r.Dir)
 	}
 	var claims bytes.Buffer
 	if err := WriteClaims(&claims, results); err != nil {

@@ -17,18 +17,22 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 480, 80, 250, 60, 60
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"]
 
 
+def sums():
+    """The files of the bundle: what each must hash to, and its name."""
+    with open(os.path.join(HERE, "SHA256SUMS"), encoding="utf-8") as f:
+        return [line.rstrip("\n").split("  ", 1) for line in f]
+
+
 def check():
     """Says which files are not what they were."""
     wrong = []
-    with open(os.path.join(HERE, "SHA256SUMS"), encoding="utf-8") as f:
-        for line in f:
-            want, name = line.rstrip("\n").split("  ", 1)
-            try:
-                with open(os.path.join(HERE, *name.split("/")), "rb") as file:
-                    if hashlib.sha256(file.read()).hexdigest() != want:
-                        wrong.append(name + " is not what it was")
-            except OSError as e:
-                wrong.append(f"{name}: {e.strerror}")
+    for want, name in sums():
+        try:
+            with open(os.path.join(HERE, *name.split("/")), "rb") as file:
+                if hashlib.sha256(file.read()).hexdigest() != want:
+                    wrong.append(name + " is not what it was")
+        except OSError as e:
+            wrong.append(f"{name}: {e.strerror}")
     return wrong
 
 
@@ -153,20 +157,24 @@ def main():
     if wrong:
         sys.exit("\n".join(wrong))
     drawn = 0
-    for at, _, names in sorted(os.walk(os.path.join(HERE, "data"))):
-        for name in sorted(n[:-4] for n in names if n.endswith(".csv")):
-            with open(os.path.join(at, name + ".json"), encoding="utf-8") as f:
-                about = json.load(f)
-            with open(os.path.join(at, name + ".csv"), newline="", encoding="utf-8") as f:
-                rows = list(csv.DictReader(f))
-            body, height = (forest if "reference" in about else curves)(about, rows)
-            to = os.path.join(HERE, "figures", os.path.relpath(at, os.path.join(HERE, "data")))
-            os.makedirs(to, exist_ok=True)
-            with open(os.path.join(to, name + ".svg"), "w", encoding="utf-8") as f:
-                f.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-                    'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>\n'
-                    + "\n".join(body) + "\n</svg>\n")
-            drawn += 1
+    for _, listed in sums():
+        if not (listed.startswith("data/") and listed.endswith(".csv")):
+            continue
+        name = os.path.join(*listed[:-len(".csv")].split("/"))
+        with open(os.path.join(HERE, name + ".json"), encoding="utf-8") as f:
+            about = json.load(f)
+        with open(os.path.join(HERE, name + ".csv"), newline="", encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        body, height = (forest if "reference" in about else curves)(about, rows)
+        to = os.path.join(HERE, "figures", os.path.relpath(name + ".svg", "data"))
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        with open(to, "w", encoding="utf-8") as f:
+            f.write(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+                'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>\n'
+                + "\n".join(body) + "\n</svg>\n")
+        drawn += 1
+    if drawn == 0:
+        sys.exit("SHA256SUMS lists no figure, must list one at least")
     print(f"{drawn} figures are in figures/")
 
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -36,7 +37,10 @@ func TestBundle(t *testing.T) {
 					Verdict: "refuted"}}}},
 		}, nil
 	}
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "out[1]*") // no pattern
+	if runtime.GOOS == "windows" {
+		dir = t.TempDir()
+	}
 	var bundles [2]bytes.Buffer
 	for i := range bundles {
 		r, err := reproduce(t, t.Context(), dir, draw, Options{})
@@ -86,6 +90,25 @@ func TestBundle(t *testing.T) {
 			t.Errorf("%s has no point, or one that is no number:\n%s", name, b)
 		}
 	}
+	// A file that is not listed is not drawn, and where none is listed nothing is, which is told.
+	if err := os.WriteFile(filepath.Join(to, "data", "more.csv"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := run(); err != nil || !strings.HasPrefix(out, "2 figures") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	sums, err := os.ReadFile(filepath.Join(to, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range [][]byte{nil, sums} {
+		if err := os.WriteFile(filepath.Join(to, "SHA256SUMS"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := run(); (err == nil) != (text != nil) {
+			t.Errorf("with %d bytes of sums: %v: %s", len(text), err, out)
+		}
+	}
 	if err := os.WriteFile(filepath.Join(to, "data", "thesis-9.10", "curves.csv"), []byte("series\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +125,20 @@ func TestBundle(t *testing.T) {
 	}
 	if err := r.WriteBundle(io.Discard); !errors.Is(err, ErrOutput) {
 		t.Errorf("the error is %v, must be that of the directory", err)
+	}
+}
+
+// A figure that was asked for and has no drawing is no part of a bundle, and this is told.
+func TestBundleUndrawn(t *testing.T) {
+	r := &Reproduction{Dir: t.TempDir(), Results: []Result{{ID: "thesis-9.10"}}}
+	if err := r.WriteBundle(io.Discard); !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), "thesis-9.10 has no drawing") {
+		t.Errorf("the error is %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(r.Dir, "data", "thesis-9.10", "figures"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.WriteBundle(io.Discard); !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), "none of the figures") {
+		t.Errorf("the error is %v", err)
 	}
 }
 
