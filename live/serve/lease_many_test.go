@@ -89,13 +89,13 @@ func (w *manyLeased) play(t *testing.T) {
 	const batch = 500
 	rng, c, disk := rand.New(rand.NewPCG(w.seed, 34)), newClock(), store.NewMemory()
 	tired := false
-	cfg := quiet(func(ctx context.Context) (store.Store, error) {
+	cfg := Config{Clock: c.Now, Curator: knownNoise(func() int { return 0 }), Store: func(ctx context.Context) (store.Store, error) {
 		s, err := disk.Open(ctx)
 		if err != nil || !tired {
 			return s, err
 		}
 		return tiring{s, rng, max(10, w.n/1000), &w.failed}, nil
-	}, c.Now)
+	}}
 	e := open(t, cfg)
 	begin(t, e, leasedShop(shop))
 	settle(t, e, c, time.Second, 1)
