@@ -59,15 +59,23 @@ func TestClaimsOfDPIA(t *testing.T) {
 	}
 }
 
+// assigned are variables of the environment before a command.
+var assigned = regexp.MustCompile(`^(?:[A-Z_]+=\S+ )+`)
+
 // refutes says why a command cannot be run, and nothing if it can.
 func refutes(t *testing.T, command string) string {
+	if first, second, both := strings.Cut(command, " && "); both {
+		return refutes(t, first) + refutes(t, second)
+	}
+	command = assigned.ReplaceAllString(command, "")
 	if strings.HasPrefix(command, "sotto ") {
 		parses(t, command)
 		return ""
 	}
 	m := goTest.FindStringSubmatch(command)
 	if m == nil {
-		if info, err := os.Stat(filepath.Join("..", command)); err != nil || info.Mode()&0o111 == 0 {
+		program, _, _ := strings.Cut(command, " ")
+		if info, err := os.Stat(filepath.Join("..", program)); err != nil || info.Mode()&0o111 == 0 {
 			return "is no test, no command of sotto and no program of the repository"
 		}
 		return ""

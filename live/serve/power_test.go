@@ -302,7 +302,7 @@ func losePower(t *testing.T, fault, until string) (w *witness, cuts, released in
 					t.Fatal(err)
 				}
 			}
-			now := &witness{sent: maps.Clone(w.sent), got: maps.Clone(w.got), sums: maps.Clone(w.sums),
+			now := &witness{name: w.name, sent: maps.Clone(w.sent), got: maps.Clone(w.got), sums: maps.Clone(w.sums),
 				lines: slices.Clone(w.lines)}
 			if b, err := os.ReadFile(filepath.Join(left, "mark")); err == nil && !json.Valid(b) {
 				now.fault("the mark is %q", b)
