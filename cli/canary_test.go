@@ -247,7 +247,7 @@ func canaryFiles() map[string]map[string]string {
 		const base = "name: canary\nhorizon: 500\nruns: 2\nseed: 1\nbudgets: [{epsilon: 1}]\n"
 		files["spy.sh"] = "while IFS= read -r line; do\n  echo \"$line\" >>spy.txt\n  case \"$line\" in\n" +
 			"  *sotto*) echo '{\"sotto\":1,\"name\":\"spy\",\"mechanism\":\"laplace\"}' ;;\n" +
-			"  *) echo '{\"play\":[[0,20],[1,20]]}' ;;\n  esac\ndone\n"
+			"  *) echo '{\"play\":[[0,20],[1,20]],\"turn\":'${line##*:} ;;\n  esac\ndone\n"
 		files["live.yaml"] = "name: shop\narms: [red, blue]\npolicy: dp-klucb\nunit: {of: person}\n" +
 			"budget: {epsilon: 1}\nwindow: 1h\n"
 		files["arms.yaml"] = base + "policies: [{policy: adap-klucb}, {policy: " +

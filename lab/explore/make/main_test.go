@@ -127,7 +127,7 @@ func TestMake(t *testing.T) {
 	if err != nil || !slices.Equal(names, want) {
 		t.Errorf("%v, %v, must be %v", names, err, want)
 	}
-	const most = 2_500_000
+	const most = 2_550_000 // rules for the best arm of vectors are in the catalog, and an optimal design with them
 	if n := len(all[simulator]); n > most {
 		t.Errorf("%s has %d bytes, must have at most %d", simulator, n, most)
 	}
