@@ -26,8 +26,8 @@ type Driver struct {
 // NewDriver returns a driver of a policy that has not been asked for anything, and its curator.
 func NewDriver(p policy.Policy, c release.Curator) *Driver { return &Driver{Policy: p, Curator: c} }
 
-// Next is the policy's next batch, nil when it has stopped or, with the error, when it has failed. A batch that is to begin afresh has the
-// curator forget what it holds. The batch is the policy's, and good until the next call.
+// Next is the policy's next batch, nil when it has stopped or, with the error, when it has failed. A
+// batch that is to begin afresh has the curator forget what it holds. The batch is the policy's, and good until the next call.
 func (d *Driver) Next() (*policy.Batch, error) {
 	b := d.Policy.Next(d.Released)
 	if b != d.batch { // it is mostly the same one, and pointers cost more to write than to compare

@@ -47,8 +47,8 @@ import (
 // < μ* − 2r_b ≤ μ̃_* − r, and a is dropped. A batch that the horizon cuts gives an arm at most l(b) plays. Where the radii
 // do not hold the regret is T at most. That is the first part. For the second, let b be the last batch before b_a that
 // the horizon does not cut. As 4r_b ≥ Δ_a, one of the two terms of r_b is at least Δ_a/8: l(b) ≤
-// max(32L_b/Δ_a², 8τ(L_b)/Δ_a). Arm a is in no batch after b + 1, so that its plays are at most l(b) times a constant, which depends on η, or l(1) if there is no such b. And η^b ≤
-// T, so that L_b ≤ c log(KT) for a constant c ≥ 1, while τ(cx) ≤ cτ(x), as τ(x) = Sigma√(2x) + H(x+Log), Log ≥ 0. ∎
+// max(32L_b/Δ_a², 8τ(L_b)/Δ_a). Arm a is in no batch after b + 1, so that its plays are at most l(b) times a constant,
+// which depends on η, or l(1) if there is no such b. And η^b ≤ T, so that L_b ≤ c log(KT) for a constant c ≥ 1, while τ(cx) ≤ cτ(x), as τ(x) = Sigma√(2x) + H(x+Log), Log ≥ 0. ∎
 //
 // One Laplace noise of scale 1/ε has τ = O(log(KT)/ε), and normal noise O(√(log(KT)/ρ)); a noise of each of n users
 // has √n times as much, which where l(b) ≤ 8τ(L_b)/Δ_a is O(log(KT)/(ε²Δ_a)), ε ≤ 1, or O(log(KT)/(ρΔ_a)). [Chowdhury

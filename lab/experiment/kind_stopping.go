@@ -290,7 +290,7 @@ func (stoppingKind) begin(p *Resolved, c *Cell, i int) error {
 	s := &p.Spec
 	_, r := s.span()
 	c.trial = c.world.trial
-	h := sha256.New()
+	var content any
 	if q := s.Rules[i]; q.Rule == stopping.BatchMeanName {
 		c.trial.own, c.trial.r = q, r
 		c.trial.batches = func(beta float64) (*stopping.BatchMean, error) {
@@ -300,18 +300,21 @@ func (stoppingKind) begin(p *Resolved, c *Cell, i int) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(h, "sotto stopping cell %d\nworld %q\nrule %q\nbudget %q\ncap %d\nseed %d\n",
-			FormatVersion, c.world.public, c.batchContent(), c.Budget, s.Cap, s.Seed)
-		c.choice.trust.writeProtocol(h)
-		c.Hash = hex.EncodeToString(h.Sum(nil))
-		return c.tryTrust(rule.Mechanism())
+		if err := c.tryTrust(rule.Mechanism()); err != nil {
+			return err
+		}
+		content = c.batchContent()
+	} else {
+		var err error
+		if c.trial.rule, err = q.at(c.budget, r); err != nil {
+			return err
+		}
+		content = c.trial.rule
 	}
-	var err error
-	if c.trial.rule, err = s.Rules[i].at(c.budget, r); err != nil {
-		return err
-	}
+	h := sha256.New()
 	fmt.Fprintf(h, "sotto stopping cell %d\nworld %q\nrule %q\nbudget %q\ncap %d\nseed %d\n",
-		FormatVersion, c.world.public, c.trial.rule, c.Budget, s.Cap, s.Seed)
+		FormatVersion, c.world.public, content, c.Budget, s.Cap, s.Seed)
+	c.choice.trust.writeProtocol(h)
 	c.Hash = hex.EncodeToString(h.Sum(nil))
 	return nil
 }

@@ -257,7 +257,7 @@ func TestErrors(t *testing.T) {
 		{`{"play":[]}`, "play is empty"},
 		{`{"play":[[0]]}`, "in whole numbers"},
 		{`{"play":{"0":1}}`, "in whole numbers"},
-		{`{"play":[["0",1]]}`, "in whole numbers"},
+		{`{"play":[["0",1]]}`, "arm is \"0\", must be a whole number"},
 		{`{"play":[[0,1]],"rest":1}`, "one of them"},
 		{`{"play":[[0,1]],"mechanism":"none"}`, `unknown field "mechanism"`},
 		{`{"play":[[0,1]]} {}`, "there is something after the object"},

@@ -183,15 +183,13 @@ func sameTurn(said string, turn int) error {
 // many rounds.
 func (a *answer) read(line []byte, turn, arms, most int, identify bool) error {
 	var in struct {
-		Turn         json.Number
-		Play         json.RawMessage
-		Rest, Answer *json.Number
+		Turn, Play, Rest, Answer json.RawMessage
 	}
 	a.plays, a.stops = a.plays[:0], false
 	if err := strict(line, &in); err != nil {
 		return bad(line, answerForm, err)
 	}
-	given, same := 0, sameTurn(in.Turn.String(), turn)
+	given, same := 0, sameTurn(string(in.Turn), turn)
 	for _, yes := range []bool{in.Play != nil, in.Rest != nil, in.Answer != nil} {
 		if yes {
 			given++
@@ -213,9 +211,9 @@ func (a *answer) read(line []byte, turn, arms, most int, identify bool) error {
 	if in.Answer != nil {
 		name, n = "answer", in.Answer
 	}
-	arm, err := strconv.Atoi(n.String())
+	arm, err := strconv.Atoi(string(n))
 	if err != nil || arm < 0 || arm >= arms {
-		return fmt.Errorf("%s is %s, must be an arm from 0 to %d", name, clip(n.String()), arms-1)
+		return fmt.Errorf("%s is %s, must be an arm from 0 to %d", name, clip(string(n)), arms-1)
 	}
 	if in.Answer != nil {
 		a.stops, a.answer = true, arm
@@ -227,36 +225,32 @@ func (a *answer) read(line []byte, turn, arms, most int, identify bool) error {
 
 // readPlays reads [[arm,rounds],…], which is known to be JSON.
 func (a *answer) readPlays(text []byte, arms, most int) error {
-	s := scan{text: text}
-	wrong := func() error { return bad(text, "[[ARM,ROUNDS],…] in whole numbers", nil) }
-	if !s.take('[') {
-		return wrong()
+	var all [][]json.RawMessage // no numbers: null would be 0
+	if err := json.Unmarshal(text, &all); err != nil {
+		return bad(text, "[[ARM,ROUNDS],…] in whole numbers", nil)
 	}
-	for !s.take(']') {
-		if len(a.plays) > 0 && !s.take(',') || !s.take('[') {
-			return wrong()
+	switch {
+	case len(all) == 0:
+		return errors.New("play is empty, must have at least one arm")
+	case len(all) > arms:
+		return fmt.Errorf("play has more than %d items, must have each arm once at most", arms)
+	}
+	seen := make([]bool, arms)
+	for i, one := range all {
+		if len(one) != 2 {
+			return bad(text, "[[ARM,ROUNDS],…] in whole numbers", nil)
 		}
-		arm, ok := s.word()
-		rounds, too := "", false
-		if ok && s.take(',') {
-			rounds, too = s.word()
-		}
-		if !too || !s.take(']') {
-			return wrong()
-		}
-		p, err := play(arm, rounds, arms, most)
+		p, err := play(string(one[0]), string(one[1]), arms, most)
 		if err != nil {
-			return fmt.Errorf("play %d: %w", len(a.plays), err)
+			return fmt.Errorf("play %d: %w", i, err)
 		}
-		if len(a.plays) >= arms {
-			return fmt.Errorf("play has more than %d items, must have each arm once at most", arms)
+		if seen[p.Arm] {
+			return fmt.Errorf("play has arm %d twice, must have each arm once at most", p.Arm)
 		}
+		seen[p.Arm] = true
 		a.plays = append(a.plays, p)
 	}
-	if len(a.plays) == 0 {
-		return errors.New("play is empty, must have at least one arm")
-	}
-	return a.once(arms)
+	return nil
 }
 
 // play is one play, of its words.
@@ -270,53 +264,6 @@ func play(arm, rounds string, arms, most int) (policy.Play, error) {
 		return p, fmt.Errorf("rounds is %s, must be a whole number from 1 to %d", clip(rounds), most)
 	}
 	return p, nil
-}
-
-// once checks that no arm is there twice: they are few, or they are many and a set is worth it.
-func (a *answer) once(arms int) error {
-	seen := make([]bool, 0, 64)
-	if arms > cap(seen) {
-		seen = make([]bool, 0, arms)
-	}
-	seen = seen[:arms]
-	for _, p := range a.plays {
-		if seen[p.Arm] {
-			return fmt.Errorf("play has arm %d twice, must have each arm once at most", p.Arm)
-		}
-		seen[p.Arm] = true
-	}
-	return nil
-}
-
-// A scan reads lists of numbers from text that is known to be JSON.
-type scan struct {
-	text []byte
-	at   int
-}
-
-func (s *scan) space() {
-	for s.at < len(s.text) && (s.text[s.at] == ' ' || s.text[s.at] == '\t' || s.text[s.at] == '\r' ||
-		s.text[s.at] == '\n') {
-		s.at++
-	}
-}
-
-func (s *scan) take(c byte) bool {
-	if s.space(); s.at < len(s.text) && s.text[s.at] == c {
-		s.at++
-		return true
-	}
-	return false
-}
-
-// word is the next number, as it is written; false if there is none.
-func (s *scan) word() (string, bool) {
-	s.space()
-	from := s.at
-	for s.at < len(s.text) && bytes.IndexByte([]byte("+-.0123456789eE"), s.text[s.at]) >= 0 {
-		s.at++
-	}
-	return string(s.text[from:s.at]), s.at > from
 }
 
 // strict reads one JSON object, whose fields are known, and nothing after it.

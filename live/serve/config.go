@@ -94,10 +94,7 @@ func (x *served) restored(e *Engine, epoch play.Epoch, from store.Stored,
 	if state.Arms, err = queuesOf(from, len(x.board.queues), cfg.Cells.Count, x.decl.Contextual != nil); err != nil {
 		return nil, err
 	}
-	if n := x.unsee(state.Arms); n > 0 {
-		e.cfg.Log.Warn("serve: rewards that an earlier program took in the open do not count: they are to be hidden",
-			"experiment", x.decl.Name, "rows", n)
-	}
+	x.unsee(state.Arms)
 	if err = addTotals(state.Arms, from.Totals, 1+len(x.decl.Metrics)); err != nil {
 		return nil, err
 	}

@@ -43,21 +43,17 @@ func (x *served) inTheOpen() error {
 	return nil
 }
 
-// unsee drops what programs of before took in the open where rewards are hidden, and says in how many rows of decisions
-// that was: no noise was brought for it. Such a decision counts as one without a report.
-func (x *served) unsee(arms []play.Queue) (rows int) {
+// unsee drops what programs of before took in the open where rewards are hidden: no noise was brought for it. Such a
+// decision counts as one without a report. Nobody is told: whether there was such a reward, and how many, is theirs.
+func (x *served) unsee(arms []play.Queue) {
 	if x.gatherer == nil {
-		return 0
+		return
 	}
 	for _, q := range arms {
 		for i := range q.Segments {
-			if s := &q.Segments[i]; s.Sum != 0 { // a report adds none
-				s.Sum = 0
-				rows++
-			}
+			q.Segments[i].Sum = 0 // a report adds none
 		}
 	}
-	return rows
 }
 
 // A ReportTask is what a client needs to report on a decision, once, at its time.

@@ -360,7 +360,7 @@ func TestNoRewardInTheOpen(t *testing.T) {
 	}
 }
 
-// What an earlier program took in the open is dropped when it is read, and the log says so without a value.
+// What an earlier program took in the open is dropped when it is read, and no log says whether there was any.
 func TestNothingInTheOpenIsKept(t *testing.T) {
 	for trust, text := range followShops {
 		t.Run(trust, func(t *testing.T) {
@@ -397,8 +397,7 @@ func TestNothingInTheOpenIsKept(t *testing.T) {
 			if s, there := x.play.Segment(k.arm, 0); !there || s.Sum != 0 || !s.Came.Has(0) || x.rec.State != Running {
 				t.Errorf("it is %s, and has %+v", x.rec.State, s)
 			}
-			said := "rewards that an earlier program took in the open do not count: they are to be hidden\" experiment=shop rows=1\n"
-			if strings.Count(log.String(), said) != 1 {
+			if strings.Contains(log.String(), "reward") {
 				t.Errorf("it says %s", &log)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/sotto-dp/sotto/internal/design"
@@ -371,10 +372,4 @@ func spanOf(x [][]float64, arms []int) (basis mat.Matrix, rank int) {
 }
 
 // distance is that of two vectors, as a share of the second's length.
-func distance(x, y []float64) float64 {
-	far, long := 0.0, 0.0
-	for j := range x {
-		far, long = math.Hypot(far, x[j]-y[j]), math.Hypot(long, y[j])
-	}
-	return far / long
-}
+func distance(x, y []float64) float64 { return floats.Distance(x, y, 2) / floats.Norm(y, 2) }

@@ -1,6 +1,10 @@
 package linear
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // # What a confidence set says of one direction
 //
@@ -56,16 +60,8 @@ func (r *ridge) within(x []float64, risk, norm float64) (lo, hi float64) {
 		wide := float64(r.sigma*(1+math.Sqrt(float64(d))/vectorSteps)) + 1.0/(1<<24)
 		rest += float64(wide * math.Sqrt(float64(l*normalNorm(d, 3*risk/float64(math.Pi*math.Pi*l*l)))))
 	}
-	half := float64(length(y)*math.Sqrt(r.growth-2*math.Log(risk/2))) + float64(length(z)*rest)
+	half := float64(floats.Norm(y, 2)*math.Sqrt(r.growth-2*math.Log(risk/2))) + float64(floats.Norm(z, 2)*rest)
 	return middle - half, middle + half
-}
-
-func length(x []float64) float64 {
-	var q float64
-	for _, y := range x {
-		q += float64(y * y)
-	}
-	return math.Sqrt(q)
 }
 
 // Within is an interval of ⟨θ*, x⟩ by what was released: it holds for all x, at all releases, together with
@@ -124,6 +120,6 @@ func (p *JDPGreedy) Within(x []float64, risk, norm float64) (lo, hi float64) {
 	for i, y := range x {
 		middle += float64(y * p.theta[i])
 	}
-	half := float64(p.radius+float64(max(0, norm-1)*p.bias)) * length(x)
+	half := float64(p.radius+float64(max(0, norm-1)*p.bias)) * floats.Norm(x, 2)
 	return middle - half, middle + half
 }
