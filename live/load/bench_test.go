@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/sotto-dp/sotto/internal/pgtest"
 	"github.com/sotto-dp/sotto/live/decl"
+	"github.com/sotto-dp/sotto/live/lease"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/api"
 	"github.com/sotto-dp/sotto/live/serve/store"
@@ -48,6 +50,10 @@ floor: 0.05
 sticky: false
 `
 
+// benchLeased is decided by its clients.
+var benchLeased = strings.NewReplacer("name: free", "name: leased", "unit: {of: visit}", "unit: {of: person}",
+	"default: 0}", "default: 0, event: checkout}", "sticky: false", "leases: {for: 1h, delay: 1h}").Replace(benchFree)
+
 // turn is how many requests one side has before the other's come.
 const turn = 4096
 
@@ -68,24 +74,23 @@ type bench struct {
 	decide, reward kind
 }
 
-// newBench has so many experiments, of which to says who writes a new one; keys are the first's.
-func newBench(b *testing.B, n int, to func(x serve.Experiment) *serve.Engine) *bench {
+// newBench has so many experiments of a declaration, of which to says who writes a new one; keys are the first's.
+func newBench(b *testing.B, text string, n int, to func(x serve.Experiment) *serve.Engine) *bench {
 	b.Helper()
 	out := &bench{B: b}
 	for i := range n {
-		name := "free"
-		if n > 1 {
-			name = fmt.Sprint("free", i)
-		}
-		x, err := decl.Reader{}.Parse("load", []byte(strings.Replace(benchFree, "name: free", "name: "+name, 1)))
+		x, err := decl.Reader{}.Parse("load", []byte(text))
 		if err != nil {
 			b.Fatal(err)
 		}
+		if n > 1 {
+			x.Name = fmt.Sprint(x.Name, i)
+		}
 		e := to(*x)
-		if err := errors.Join(e.Create(b.Context(), *x), e.Start(b.Context(), name)); err != nil {
+		if err := errors.Join(e.Create(b.Context(), *x), e.Start(b.Context(), x.Name)); err != nil {
 			b.Fatal(err)
 		}
-		out.names, out.of = append(out.names, name), append(out.of, e)
+		out.names, out.of = append(out.names, x.Name), append(out.of, e)
 	}
 	out.decide = kind{n: turn, each: 1, want: `"decision":"`,
 		body: func(b []byte, _ int) []byte { return append(b, `{}`...) }}
@@ -103,7 +108,7 @@ func newBench(b *testing.B, n int, to func(x serve.Experiment) *serve.Engine) *b
 // one has one experiment on an engine.
 func one(b *testing.B, e *serve.Engine) *bench {
 	b.Helper()
-	out := newBench(b, 1, func(serve.Experiment) *serve.Engine { return e })
+	out := newBench(b, benchFree, 1, func(serve.Experiment) *serve.Engine { return e })
 	out.keyOf(e)
 	return out
 }
@@ -114,6 +119,36 @@ func (b *bench) keyOf(e *serve.Engine) {
 	if b.key, _, err = e.NewKey(b.Context(), "load", serve.ScopeDecide|serve.ScopeReward); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// exposures are those of fresh units by the plans of all experiments, in hundreds, each of one experiment.
+func (b *bench) exposures() kind {
+	plans := make([]lease.Plan, len(b.names))
+	for i, name := range b.names {
+		for plans[i].Epoch == 0 { // until the first is durable
+			if err := b.of[i].Sync(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			var err error
+			if plans[i], _, err = b.of[i].Plan(b.Context(), name); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	var unit atomic.Int64
+	return kind{path: "/v1/exposures", n: turn / 16, each: 100, body: func(text []byte, i int) []byte {
+		p := &plans[i%len(plans)]
+		text = append(text, `{"exposures":[`...)
+		for j := range 100 {
+			if j > 0 {
+				text = append(text, ',')
+			}
+			of := strconv.FormatInt(unit.Add(1), 10)
+			text = fmt.Appendf(text, `{"experiment":%q,"targetingKey":%q,"epoch":%d,"arm":%q}`, p.Experiment, of, p.Epoch,
+				p.Arms[p.Decide(of)].Arm)
+		}
+		return append(text, `]}`...)
+	}}
 }
 
 // run has sides take turns in one process, so that what else the machine does meets all alike. It reports medians
@@ -144,7 +179,7 @@ func (b *bench) run(sides []side, to map[string]string) {
 				b.Fatal(s.name, err)
 			}
 			b.tokens = b.tokens[turn:]
-			for unit, x := range map[string]float64{"µs": f.CPU, "user-µs": micros(used(false)-user, turn),
+			for unit, x := range map[string]float64{"µs": f.CPU, "user-µs": micros(used(false)-user, s.kind.n*s.kind.each),
 				"per-s": f.Rate, "p99-ms": f.P99} {
 				got[s.name+"-"+unit] = append(got[s.name+"-"+unit], x)
 			}
@@ -226,7 +261,8 @@ func inTurns(of ...http.Handler) http.Handler {
 }
 
 // The same of 16 experiments in 8 shares, which one, two and three nodes share out: each writes as many as every other,
-// and passes on what another one writes.
+// and passes on what another one writes. And the decisions that clients make by leases, whose exposures they report in
+// hundreds, each client of one experiment.
 func BenchmarkSharedNodes(b *testing.B) {
 	const shares = 8
 	for n := 1; n <= 3; n++ {
@@ -256,9 +292,11 @@ func BenchmarkSharedNodes(b *testing.B) {
 				defer func() { stop(); <-ended }()
 			}
 			writer := shared(b, all, shares)
-			of := newBench(b, 16, func(x serve.Experiment) *serve.Engine { return writer[all[0].New(x)] })
+			of := newBench(b, benchFree, 16, func(x serve.Experiment) *serve.Engine { return writer[all[0].New(x)] })
 			of.keyOf(writer[0])
-			of.run([]side{{"decide", of.decide, inTurns(handlers...)}, {"reward", of.reward, inTurns(handlers...)}}, nil)
+			leased := newBench(b, benchLeased, 16, func(x serve.Experiment) *serve.Engine { return writer[all[0].New(x)] })
+			of.run([]side{{"decide", of.decide, inTurns(handlers...)}, {"lease", leased.exposures(), inTurns(handlers...)},
+				{"reward", of.reward, inTurns(handlers...)}}, nil)
 		})
 	}
 }

@@ -172,7 +172,7 @@ func (f *front) table() map[string]http.HandlerFunc {
 		"POST " + one + "/session":       f.with(serve.ScopeReward, f.session),
 
 		"GET " + one + "/plan":       f.with(serve.ScopeDecide, f.plan),
-		"POST /v1/exposures":         f.with(serve.ScopeDecide, f.expose),
+		"POST " + exposuresPath:      f.with(serve.ScopeDecide, f.expose),
 		"POST /v1/track":             f.with(serve.ScopeReward, f.track),
 		"POST " + compat.SegmentPath: f.with(serve.ScopeReward, f.segment),
 

@@ -153,7 +153,7 @@ var ways = map[string]route{
 	"PUT " + personalizer + "v1.0/configurations/service":   {way: sought, limit: maxRank},
 
 	"POST /v1/track":                                {way: joined, limit: maxBatch, join: joinTaken},
-	"POST /v1/exposures":                            {way: joined, limit: maxBatch, join: joinTaken},
+	"POST " + exposuresPath:                         {way: joined, limit: maxBatch, join: joinTaken},
 	"POST " + compat.SegmentPath:                    {way: joined, limit: compat.MaxSegmentBatch, join: joinTaken},
 	"POST " + compat.GrowthBookTrack:                {way: joined, limit: compat.MaxGrowthBookTrack, join: joinTaken},
 	"POST " + compat.CollectorPath:                  {way: joined, limit: compat.MaxCollected, join: joinTaken},
@@ -509,6 +509,16 @@ func (j *router) all(r *http.Request, data []byte) []*recorded {
 		j.each(r, data, parts, func(r *http.Request) { r.Header.Set(listHeader, listPart) })
 		return parts
 	}
+	if r.URL.Path == exposuresPath { // an exposure is nothing to a share that does not have its experiment
+		shares := j.exposed(r, data)
+		parts = parts[:len(shares)]
+		var all sync.WaitGroup
+		for i, share := range shares {
+			all.Go(func() { parts[i] = j.ask(r, share, data) })
+		}
+		all.Wait()
+		return parts
+	}
 	if r.URL.Path != bulkPath || j.knownUnit(r, data) {
 		j.each(r, data, parts)
 		return parts
@@ -532,8 +542,48 @@ func (j *router) all(r *http.Request, data []byte) []*recorded {
 	return parts
 }
 
-// bulkPath is where all flags of a unit are evaluated.
-const bulkPath = "/ofrep/v1/evaluate/flags"
+// mostExposed is of how many experiments exposures are handed to their shares alone.
+const mostExposed = 16
+
+// exposed are the shares of the experiments that exposures name: all of them where that cannot be known now or there
+// are many, and the first where none is there, which says what is wrong. Who may not ask of an experiment is sent the same
+// way whether or not there is one.
+func (j *router) exposed(r *http.Request, data []byte) (shares []int) {
+	every := make([]int, len(j.fronts))
+	for i := range every {
+		every[i] = i
+	}
+	k, err := j.asker(r)
+	if err != nil {
+		return every
+	}
+	var in exposureRequest
+	_ = json.Unmarshal(data, &in) // a share says so
+	seen := map[string]bool{}
+	for _, v := range in.Exposures {
+		if seen[v.Experiment] || !k.For(v.Experiment) {
+			continue
+		}
+		seen[v.Experiment] = true
+		share, ok, err := j.placed.Of(r.Context(), v.Experiment)
+		switch {
+		case err != nil, share >= len(j.fronts), len(seen) > mostExposed:
+			return every
+		case ok && !slices.Contains(shares, share):
+			shares = append(shares, share)
+		}
+	}
+	if len(shares) == 0 {
+		return every[:1]
+	}
+	return shares
+}
+
+// Where exposures are reported, and where all flags of a unit are evaluated.
+const (
+	exposuresPath = "/v1/exposures"
+	bulkPath      = "/ofrep/v1/evaluate/flags"
+)
 
 // knownUnit says whether a request for all flags has a unit already, or is to have none.
 func (j *router) knownUnit(r *http.Request, data []byte) bool {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sotto-dp/sotto/client"
 	"github.com/sotto-dp/sotto/internal/clock"
+	"github.com/sotto-dp/sotto/live/lease"
 	"github.com/sotto-dp/sotto/live/serve"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
@@ -373,6 +374,53 @@ func TestEventsOfShares(t *testing.T) {
 	w.want(200, "POST", allFlags, ann, partHeader, "1")
 	if n := strings.Count(w.log.String(), "path=/ofrep/v1/evaluate/flags"); n != 1 {
 		t.Errorf("who says so leaves %d lines", n)
+	}
+}
+
+// Exposures go to the shares of their experiments and hold up nobody by another, and to all of them where they name many.
+func TestExposuresOfShares(t *testing.T) {
+	w := newSharedWorld(t)
+	places := map[int]string{} // by share
+	for i := 0; len(places) < 3; i++ {
+		name := fmt.Sprint("leased", i)
+		w.want(201, "POST", "/v1/experiments", strings.Replace(leasedShop, "name: shop", "name: "+name, 1))
+		w.want(200, "POST", "/v1/experiments/"+name+"/start", "")
+		share, _, _ := w.shares.Of(t.Context(), name)
+		places[share] = name
+	}
+	w.pass(time.Second)
+	var all []string
+	for _, name := range places {
+		p, err := lease.Parse([]byte(w.want(200, "GET", "/v1/experiments/"+name+"/plan", "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, exposure(p, "ann", "ann"), exposure(p, "bob", "bob"))
+	}
+	nobodys := `{"experiment": "none%d", "targetingKey": "ann", "epoch": 1, "arm": "red"}`
+	w.want(202, "POST", exposuresPath, exposures(append(all, fmt.Sprintf(nobodys, 0))...))
+	for share, name := range places {
+		x, err := w.shares.Engines()[share].Get(t.Context(), name)
+		if err != nil || x.Arms[0].Decisions+x.Arms[1].Decisions != 2 {
+			t.Errorf("%s has %d and %d decisions, %v", name, x.Arms[0].Decisions, x.Arms[1].Decisions, err)
+		}
+	}
+	var many []string
+	for i := range mostExposed + 1 {
+		many = append(many, fmt.Sprintf(nobodys, i))
+	}
+	w.want(202, "POST", exposuresPath, exposures(many...))
+	for share := range w.shares.Engines() {
+		if places[share] == "" && share > 0 {
+			_ = w.shares.Engines()[share].Close()
+			w.want(202, "POST", exposuresPath, exposures(all...))
+			w.want(503, "POST", exposuresPath, exposures(append(many, all...)...))
+		}
+	}
+	for share := range places {
+		_ = w.shares.Engines()[share].Close()
+		w.want(503, "POST", exposuresPath, exposures(all...))
+		return
 	}
 }
 
