@@ -80,9 +80,12 @@ type Entry struct {
 	Budgets   []string // kinds of budget it can meet, as Kind names them
 	Guarantee string   // of privacy
 	Regret    string   // bound, and where it is proved
-	Source    string
-	Anytime   bool // needs no horizon
-	Params    []Param
+	// Finite says that this bound is a theorem that holds at every horizon or risk, with constants that are known or
+	// of a known order: not one as these tend to a limit. Parameters with which nothing is proved take it away.
+	Finite  bool
+	Source  string
+	Anytime bool // needs no horizon
+	Params  []Param
 	// Bandit is the kind of bandit that the policy plays, and says which of the
 	// constructors below is set.
 	Bandit string
@@ -137,7 +140,7 @@ func (e Entry) With(p Params) Entry {
 		e.vary(&e, p)
 	}
 	if why := e.unproved(p, false); len(why) > 0 {
-		e.Regret = "none proved: " + strings.Join(why, "; and ")
+		e.Regret, e.Finite = "none proved: "+strings.Join(why, "; and "), false
 	}
 	return e
 }

@@ -128,6 +128,7 @@ func newDPUCBAnytime(s Setting, p Params) (policy.Policy, error) {
 func varyDPUCBAnytime(e *Entry, p Params) {
 	if p["counter"] == everyReward {
 		e.Title, e.Regret, e.Gathered = "DP-UCB, unknown T, hybrid counter", "none printed", Verdict{}
+		e.Finite = false
 		e.Source = "[Sajed 2019, Algorithm 6] with t for T, on the hybrid counter of Chan, Shi and Song 2010"
 	}
 }

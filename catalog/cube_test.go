@@ -152,6 +152,32 @@ func TestCubeIsWhole(t *testing.T) {
 	}
 }
 
+// No bound that is called finite says of itself that it is none, or one in a limit.
+func TestFiniteSaysWhatItIs(t *testing.T) {
+	for _, e := range append(catalog.All(), catalog.StoppingRules()...) {
+		given := []catalog.Params{{}}
+		for _, p := range e.Params { // each value of what changes what is proved
+			for i := range p.Choices {
+				given = append(given, catalog.Params{p.Name: float64(i)})
+			}
+		}
+		for _, p := range given {
+			params, err := e.Complete(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			with := e.With(params)
+			none := strings.HasPrefix(with.Regret, "none") || strings.HasPrefix(with.Regret, "that of")
+			for _, limit := range []string{"lim ", "→", "o(log T)", "constants implicit", "without a proof"} {
+				none = none || strings.Contains(with.Regret, limit)
+			}
+			if with.Finite && none {
+				t.Errorf("%s with %v is finite: %s", e.Name, p, with.Regret)
+			}
+		}
+	}
+}
+
 // Theorems that are finite are told from those that are not: these are the policies that cells rest on, or
 // could. A policy is here if its bound holds at a given horizon or risk with constants that are known or of a
 // known order.

@@ -84,6 +84,7 @@ func IdentifyPolicies() []Entry {
 		private(Entry{
 			Name: "dp-sed", Title: "DP-SED", Family: "se", Continuous: true, Discrete: true,
 			Budgets: all,
+			Finite:  true,
 			Regret: "O(log(K/δ)/Δ_a² + (σ√log(K/δ) + b log(K/δ))/Δ_a) of each arm with probability 1 − 2δ, up to log log, " +
 				"σ the noise's deviation and b the scale of Laplace noises (proof: identify.DPSED)",
 			Gathered: Verdict{Proved: "normal noise, or Laplace noises that the release counts (identify.DPSED)"},
@@ -200,6 +201,7 @@ func IdentifyPolicies() []Entry {
 		}),
 		private(Entry{
 			Name: "dp-se", Title: "DP-SE", Family: "se",
+			Finite:   true,
 			Regret:   "O(Σ Δ_a⁻² + Σ (εΔ_a)⁻¹), up to logarithms [Azize 2024, §5.4.3]",
 			Gathered: Verdict{Proved: ofTail},
 			Correct:  "proof: identify.NewDPSE",
@@ -225,6 +227,7 @@ func IdentifyPolicies() []Entry {
 		}),
 		race(private(Entry{
 			Name: "dp-race", Title: "DP-Race", Family: "se", Budgets: all,
+			Finite: true,
 			Regret: "O(log(K/δ)/Δ_a² + τ(log(K/δ))/Δ_a) of each arm with probability 1 − δ, up to log log, " +
 				"τ the tail of a release's noise (proof: identify.DPRace)",
 			AnyTail: true,
@@ -234,6 +237,7 @@ func IdentifyPolicies() []Entry {
 		})),
 		race(private(Entry{
 			Name: "dp-lin-race", Title: "DP-Race, linear means", Family: "se", Budgets: all, Vectors: MeansLinear,
+			Finite: true,
 			Regret: "O(G log(K/δ)/Δ_a² + Gsτ(log(K/δ))/Δ_a) of all arms until arm a is decided, with probability " +
 				"1 − δ, up to log log, G ≥ r that of the designs, r the rank of the vectors and " +
 				"s ≤ r(r+1)/2 (proof: identify.DPRace)",
@@ -244,6 +248,7 @@ func IdentifyPolicies() []Entry {
 		})),
 		race(private(Entry{
 			Name: "dp-glm-race", Title: "DP-Race, logistic means", Family: "se", Budgets: all, Vectors: MeansLogistic,
+			Finite: true,
 			Regret: "O(r³ log(K/δ)/(κΔ_a)² + r²τ(log(K/δ))/(κΔ_a)) of all arms until arm a is decided, with probability " +
 				"1 − δ, up to log log, r the rank of the vectors and κ = σ'(B) (proof: identify.DPRace)",
 			AnyTail: true,
@@ -252,6 +257,7 @@ func IdentifyPolicies() []Entry {
 		})),
 		private(Entry{
 			Name: "dp-halving", Title: "DP-Halving", Family: "se", Budgets: all, Goal: GoalBudget,
+			Finite: true,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
 				"Σ_r 3c_r exp(−x_r), √(t_r x_r) + 2τ(x_r) = t_r Δ_(j_r), " +
 				"and P/6 where sums may be misread (proof: identify.DPHalving)",
@@ -263,6 +269,7 @@ func IdentifyPolicies() []Entry {
 		private(Entry{
 			Name: "dp-lin-halving", Title: "DP-Halving, linear means", Family: "se", Budgets: all, Goal: GoalBudget,
 			Vectors: MeansLinear,
+			Finite:  true,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
 				"Σ_r (1+s)c_r exp(−x_r), √(x_r A/2) + Bτ(x_r) = Δ_(j_r), " +
 				"and P/6 where sums may be misread (proof: identify.DPHalving)",
@@ -274,6 +281,7 @@ func IdentifyPolicies() []Entry {
 		private(Entry{
 			Name: "dp-glm-halving", Title: "DP-Halving, logistic means", Family: "se", Budgets: all, Goal: GoalBudget,
 			Vectors: MeansLogistic,
+			Finite:  true,
 			Regret: "plays, whatever the risk; the answer is wrong with probability at most " +
 				"Σ_r 3q exp(−x_r), qρ(x_r) = κΔ_(h_r), " +
 				"and P/6 where sums may be misread (proof: identify.DPHalving)",
@@ -307,6 +315,7 @@ func IdentifyPolicies() []Entry {
 		}),
 		open(Entry{
 			Name: "se", Title: "SE",
+			Finite:  true,
 			Regret:  "O(Σ Δ_a⁻² log(K/(δΔ_a)))",
 			Correct: "Even-Dar, Mannor and Mansour 2002",
 			Source:  "Even-Dar, Mannor and Mansour 2002",
@@ -316,6 +325,7 @@ func IdentifyPolicies() []Entry {
 		}),
 		open(Entry{
 			Name: "lucb", Title: "LUCB",
+			Finite:  true,
 			Regret:  "O(Σ Δ_a⁻² log(1/δ)) in the mean (Kalyanakrishnan et al. 2012, Theorem 6)",
 			Correct: "Kalyanakrishnan, Tewari, Auer and Stone 2012, Theorem 1",
 			Source:  "Kalyanakrishnan, Tewari, Auer and Stone 2012",
@@ -412,7 +422,7 @@ func newPublished(s IdentifySetting, p Params,
 
 // unproved is of the programs of [Azize et al. 2023].
 func unproved(e *Entry) {
-	e.Regret, e.Correct = "none proved", ""
+	e.Regret, e.Finite, e.Correct = "none proved", false, ""
 	e.Source += "; as in the program published with [Azize et al. 2023]"
 }
 

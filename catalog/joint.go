@@ -19,6 +19,7 @@ func privateContexts() []Entry {
 			Guarantee: "joint ρ-zCDP: a round's actions and reward are protected in what is " +
 				"played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1; " +
 				"joint (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Finite: true,
 			Regret: "Õ(√T (d + d^¾/√ε)) at joint (ε,δ)-DP (Shariff and Sheffet 2018, Theorem 5 " +
 				"and Corollary 15)",
 			Source: "Shariff and Sheffet 2018, Algorithms 1 and 2: noisy Gram matrices of " +
@@ -68,6 +69,7 @@ func privateContexts() []Entry {
 			Guarantee: "joint ρ-zCDP: a round's actions and reward are protected in what is " +
 				"played in all other rounds, not in its own; rewards in [−1,1], ‖a‖ ≤ 1; " +
 				"joint (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Finite: true,
 			Regret: "O(√(dT log T/κ)) and a price of privacy of O((σ/κ) log T √(L(d + log T))), L segments, " +
 				"where what is greedy has λ_min(E[aaᵀ]) ≥ κ (ours); where the test fails, that of lin-ucb after it",
 			Source: "ours (linear.JDPGreedy has the proof), beside Chen, Li, Rakhlin and Simchi-Levi, arXiv " +
@@ -127,6 +129,7 @@ func privateContexts() []Entry {
 			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
 			Guarantee: "ε-DP of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public and not " +
 				"protected; ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Finite: true,
 			Regret: "Õ(d√T + Kd√T/ε) [Azize and Basu 2024, Appendix F-C]: the printed Kd log T/ε rests on a " +
 				"sum that is wrong",
 			Source: "Neel and Roth 2018; its bound as corrected in [Azize and Basu 2024, Appendix F-C]",

@@ -39,6 +39,7 @@ func LinearPolicies() []Entry {
 			Name: "adac-gope", Title: "AdaC-GOPE", Family: "gope", Bandit: BanditLinear, Twin: "gope",
 			Private: true, Budgets: gaussianBudgets(), Anytime: true,
 			Guarantee: linearGuarantee,
+			Finite:    true,
 			Regret: "O(√(dT log(KT))) + O((d/√ρ) log^1.5(KT)), δ = 1/T [Azize 2024, Theorem 5.12]; " +
 				"its second term needs d = O(log(KT)), or corrected",
 			Source: "[Azize 2024, §5.3.2, Algorithm 8]; [Azize and Basu 2024, Algorithm 2]; " +
@@ -69,6 +70,7 @@ func LinearPolicies() []Entry {
 		},
 		{
 			Name: "gope", Title: "GOPE", Bandit: BanditLinear, Anytime: true, Guarantee: noGuarantee,
+			Finite: true,
 			Regret: "O(√(dT log(K log T/δ))) with probability 1−δ (Lattimore and Szepesvári " +
 				"2020, Theorem 22.1)",
 			Source: "Lattimore and Szepesvári 2020, §22; the constants of [Azize 2024, Algorithm 8] at ρ = ∞",
@@ -133,6 +135,7 @@ func ContextualPolicies() []Entry {
 			Private: true, Budgets: gaussianBudgets(), PublicContexts: true, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive) of rewards in [−1,1], ‖a‖ ≤ 1; contexts are public " +
 				"and not protected; (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Finite: true,
 			Regret: "2√(1+C)·√(2dT log(1+T/(λd)))·(β_T + √(2ℓ(T)f₁/(ρλ))) + 2δT, from V ⪰ λI " +
 				"(ours, by [Azize and Basu 2024, Theorem 14]; sotto bounds); " +
 				"O(d log T √T) + O((d²/√ρ) log²T) [Azize 2024, Theorem 5.17] for the printed radius and " +
@@ -157,6 +160,7 @@ func ContextualPolicies() []Entry {
 		{
 			Name: "rs-oful", Title: "RS-OFUL", Family: "oful", Bandit: BanditContextual,
 			Anytime: true, Guarantee: noGuarantee,
+			Finite: true,
 			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and " +
 				"Szepesvári 2011, Theorem 4)",
 			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 3: rare switching; " +
@@ -166,6 +170,7 @@ func ContextualPolicies() []Entry {
 		},
 		{
 			Name: "oful", Title: "OFUL", Bandit: BanditContextual, Anytime: true, Guarantee: noGuarantee,
+			Finite: true,
 			Regret: "O(d√T log T) with probability 1−δ (Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 3)",
 			Source: "Abbasi-Yadkori, Pál and Szepesvári 2011, Figure 1",
 			Params: []Param{lambda("Abbasi-Yadkori, Pál and Szepesvári 2011, Theorem 3"),

@@ -116,6 +116,7 @@ func policies() []Entry {
 			Budgets:   []string{"epsilon", "rho"},
 			Anytime:   true,
 			Guarantee: pureGuarantee,
+			Finite:    true,
 			Regret: "Σ ((2α log T/Δ_a)(1 + √(1 + 4Δ_a/ε))² + 3α/(α−3)), α > 3 " +
 				"[Azize 2024, Theorem 5.3, before (C.12)]",
 			Gathered: Verdict{Proved: ofTail},
@@ -135,6 +136,7 @@ func policies() []Entry {
 			Name: "adac-ucb", Title: "AdaC-UCB", Family: "ucb", Newer: "zcdp-imed", Private: true,
 			Budgets: []string{"rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ρ-zCDP (Interactive), rewards in range; (ε,δ)-DP or (α,ε)-RDP by calibration",
+			Finite:    true,
 			Regret:    "Σ (8β log T/Δ_a + 8√(β log T/ρ) + 2β/(β−3)), β > 3 [Azize 2024, Theorem 5.6]",
 			Gathered: Verdict{Proved: "normal noise of any variance, as the release says it " +
 				"[Azize 2024, Remark 5.7]"},
@@ -153,6 +155,7 @@ func policies() []Entry {
 			Name: "dp-se", Title: "DP-SE", Family: "successive-elimination", Newer: "dp-imed",
 			Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
+			Finite:    true,
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T [Sajed 2019, Theorem 5.1.3]",
 			Gathered:  Verdict{Proved: ofTail},
 			Source:    "[Sajed 2019, Algorithm 9]",
@@ -169,6 +172,7 @@ func policies() []Entry {
 			Name: "dp-se-doubling", Title: "DP-SE, unknown T", Family: "successive-elimination", Newer: "dp-imed", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
+			Finite:    true,
 			Regret:    "a factor O(log T) over DP-SE (each guess starts afresh)",
 			Source:    "[Sajed 2019, Algorithm 9 and Theorem 5.1.3] (guess T, double it at T/2); β = 1/guess",
 			New: func(s Setting, p Params) (policy.Policy, error) {
@@ -186,6 +190,7 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
 			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
 				"the budget is, rewards in range",
+			Finite: true,
 			Regret: "O(Σ (log(KT)/Δ_a + τ(log(KT)))), p = 1/T, τ the tail of a release's noise (proof: " +
 				"policy.BatchSE), which is O(Σ log T/Δ_a + K log T/ε) by one Laplace noise and by its shares, and " +
 				"O(Σ log T/(ε²Δ_a)) under local trust, as [Chowdhury and Zhou 2023, Theorems 1, 5 and 6]",
@@ -229,6 +234,7 @@ func policies() []Entry {
 			Name: "dp-se-2", Title: "DP-SE 2", Family: "successive-elimination",
 			Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
+			Finite:    true,
 			Regret:    "O(Σ log T/Δ_a + K log T/ε), β = 1/T [Sajed 2019, Corollary A.1.3]",
 			Source:    "[Sajed 2019, Algorithm 10], on the sparse vector technique of Algorithm 4",
 			Params:    []Param{failure("1/T", onlyDerived("[Sajed 2019, Corollary A.1.3]"))},
@@ -260,6 +266,7 @@ func policies() []Entry {
 		{
 			Name: "dp-ucb", Title: "DP-UCB", Family: "ucb", Newer: "dp-imed", Private: true, Budgets: []string{"epsilon", "rho"},
 			Guarantee: pureGuarantee,
+			Finite:    true,
 			Regret: "O(Σ log²T log(KT/β)/(εΔ_a)) with probability 1−β (Mishra and Thakurta " +
 				"2015, in [Sajed 2019, §3.4])",
 			Source: "[Sajed 2019, Algorithm 6] on the binary tree of Algorithm 5",
@@ -285,6 +292,7 @@ func policies() []Entry {
 			Name: "dp-ucb-anytime", Title: "DP-UCB, unknown T", Family: "ucb", Private: true,
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Guarantee: pureGuarantee,
+			Finite:    true,
 			Regret: "Σ Δ_a (min(n_a(T), T) + C_α n_1^{1−α}), which is O(Σ log T/Δ_a + K log T/ε) " +
 				"(proof: policy.DPUCBDoubling)",
 			Source:   "ours: UCB on sums that are released when an arm's plays have doubled",
@@ -414,6 +422,7 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho"}, Anytime: true,
 			Continuous: true,
 			Guarantee:  pureGuarantee,
+			Finite:     true,
 			Regret:     "Σ O(log T/min(ε, Δ_a)) (Hu and Hegde 2022)",
 			Gathered:   Verdict{Refused: ofOne + "adap-klucb or dp-klucb-j"},
 			Source:     "Hu and Hegde 2022; constants second-hand",
@@ -431,6 +440,7 @@ func policies() []Entry {
 			Continuous: true,
 			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
 				"the budget is, rewards in range",
+			Finite: true,
 			Regret: "O(√(KT log(KT)/f) + (K/f)σ log^1.5(KT) log T), f the floor, σ the noise's deviation, in " +
 				"expectation (proof: policy.DPTS)",
 			Gathered: Verdict{Proved: "Chernoff's bound for any number of Laplace noises, which the release " +
@@ -464,6 +474,7 @@ func policies() []Entry {
 			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
 				"the budget is, rewards in range",
+			Finite:   true,
 			Regret:   "T Σ q_a Δ_a, where q_a are the shares: they stay what they are (policy.Split)",
 			Gathered: Verdict{Proved: "it plays its shares whatever is released, so that any noise will do"},
 			Source:   "ours: fixed shares, and batches for a verdict that may be looked at always (policy.Split)",
@@ -495,6 +506,7 @@ func policies() []Entry {
 		},
 		{
 			Name: "ucb-2logt", Title: "UCB, 2 log t", Family: "ucb", Anytime: true, Guarantee: noGuarantee,
+			Finite: true,
 			Regret: "Σ (8 log T/Δ_a + 1.42 Δ_a) [Sajed 2019, (2.22)]",
 			Source: "[Sajed 2019, Algorithm 1]",
 			New:    unbounded(policy.NewUCBLog, func(p *policy.UCB) { p.Unbounded = true }),
@@ -533,6 +545,7 @@ func policies() []Entry {
 		},
 		{
 			Name: "successive-elimination", Title: "Successive elimination", Guarantee: noGuarantee,
+			Finite: true,
 			Regret: "O(min(√(KT log T), Σ log T/Δ_a)) [Sajed 2019, Theorem 2.1.5]",
 			Source: "[Sajed 2019, Algorithm 2] (Even-Dar, Mannor and Mansour 2002); with beta, the radius " +
 				"√(log(4Kn²/β)/2n), which needs no T",
@@ -556,6 +569,7 @@ func policies() []Entry {
 		},
 		{
 			Name: "explore-then-commit", Title: "Explore then commit", Guarantee: noGuarantee,
+			Finite: true,
 			Regret: "O(T^⅔ (K log T)^⅓) at the default (Slivkins 2019, Theorem 1.5)",
 			Source: "Lattimore and Szepesvári 2020, Algorithm 1",
 			Params: []Param{{Name: "rounds", Doc: "rounds of each arm before the commitment",
