@@ -48,9 +48,30 @@ func PolicySubject(e catalog.Entry, arms, horizon int, b privacy.Budget,
 	}
 	s := Subject{Name: e.Content(params), Arms: arms, Horizon: horizon,
 		New: func(src *noise.Fast) (policy.Policy, error) {
-			return e.New(catalog.Setting{Arms: arms, Horizon: horizon, Budget: b, Coins: src}, params)
+			setting := catalog.Setting{Arms: arms, Horizon: horizon, Budget: b, Coins: src, Contexts: contexts(e, arms)}
+			setting.Vectors, setting.Logistic = vectors(e, arms)
+			return e.New(setting, params)
 		}}
 	return s, s.try()
+}
+
+// vectors are any that are no copies of the arms, for a policy that makes something of them.
+func vectors(e catalog.Entry, arms int) (x [][]float64, logistic bool) {
+	if e.Vectors == "" {
+		return nil, false
+	}
+	for a := range arms {
+		x = append(x, []float64{1, float64(a+1) / float64(arms)})
+	}
+	return x, e.Vectors == catalog.MeansLogistic
+}
+
+// contexts are as many as can have two arms each, of a policy that plays them.
+func contexts(e catalog.Entry, arms int) int {
+	if e.Contexts && arms%2 == 0 {
+		return arms / 2
+	}
+	return 1
 }
 
 // IdentifySubject is the subject of a policy of the catalog that looks for the best arm, with this
@@ -69,13 +90,8 @@ func IdentifySubject(e catalog.Entry, arms, most int, risk float64, b privacy.Bu
 	}
 	s := Subject{Name: e.Content(params), Arms: arms, Horizon: most,
 		New: func(src *noise.Fast) (policy.Policy, error) {
-			setting := catalog.IdentifySetting{Arms: arms, Risk: risk, Budget: b, Coins: src}
-			if e.Vectors != "" { // any that are no copies of the arms
-				for a := range arms {
-					setting.Vectors = append(setting.Vectors, []float64{1, float64(a+1) / float64(arms)})
-				}
-			}
-			setting.Logistic = e.Vectors == catalog.MeansLogistic
+			setting := catalog.IdentifySetting{Arms: arms, Risk: risk, Budget: b, Coins: src, Contexts: contexts(e, arms)}
+			setting.Vectors, setting.Logistic = vectors(e, arms)
 			return e.NewIdentify(setting, params)
 		}}
 	return s, s.try()

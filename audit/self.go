@@ -446,6 +446,14 @@ func selfHorizon(name string, p catalog.Params) (horizon, cost int) {
 	return 128, 1
 }
 
+// selfArms are two arms, or two in each of two contexts.
+func selfArms(e catalog.Entry) int {
+	if e.Contexts {
+		return 4
+	}
+	return 2
+}
+
 func selfPolicies(entries []catalog.Entry) ([]selfItem, error) {
 	var all []selfItem
 	for _, e := range entries {
@@ -468,7 +476,7 @@ func selfPolicies(entries []catalog.Entry) ([]selfItem, error) {
 				v["beta"] = 0.5
 			}
 			horizon, cost := selfHorizon(e.Name, v)
-			s, err := PolicySubject(e, 2, horizon, b, v)
+			s, err := PolicySubject(e, selfArms(e), horizon, b, v)
 			if err != nil {
 				return nil, err
 			}
@@ -489,6 +497,10 @@ func selfPolicies(entries []catalog.Entry) ([]selfItem, error) {
 			}
 			all = append(all, of(s, Releases, delta, NoFault, cost),
 				of(s, Plays, delta, NoFault, cost), of(s, Releases, delta, fault, cost))
+			if !e.Plain() {
+				all = append(all, of(s, Releases, delta, Shared, cost),
+					of(s, Releases, twiceDelta(delta), Twice, cost, View))
+			}
 			if e.Name == "adap-klucb" || e.Name == "adac-ucb" {
 				all = append(all, of(s, Releases, delta, Shared, cost),
 					of(s, Releases, twiceDelta(delta), Twice, cost, View), of(s, Releases, delta, Unclipped, cost),
@@ -554,7 +566,7 @@ func selfIdentify() ([]selfItem, error) {
 		if e.Seeks() == catalog.GoalBudget { // one that a game has
 			given["plays"] = 128
 		}
-		s, err := IdentifySubject(e, 2, most, 0.1, privacy.Pure{Epsilon: 1}, given)
+		s, err := IdentifySubject(e, selfArms(e), most, 0.1, privacy.Pure{Epsilon: 1}, given)
 		if err != nil {
 			return nil, err
 		}
@@ -565,8 +577,11 @@ func selfIdentify() ([]selfItem, error) {
 		}
 		all = append(all, of(s, Releases, 0, NoFault, cost), of(s, Plays, 0, NoFault, cost),
 			of(s, Releases, 0, HalfScale, cost))
-		if e.Name == catalog.DefaultRule {
-			all = append(all, of(s, Releases, 0, Shared, cost), of(s, Releases, 0, Twice, cost))
+		if e.Name == catalog.DefaultRule || e.Contexts {
+			all = append(all, of(s, Releases, 0, Shared, cost))
+			if e.Seeks() != catalog.GoalBudget { // of two arms it has one release each: nothing is in two
+				all = append(all, of(s, Releases, 0, Twice, cost))
+			}
 		}
 	}
 	return all, nil

@@ -33,6 +33,12 @@ type Setting struct {
 	Coins policy.Coins
 	// Shares are those of the arms, for a policy that keeps them; nil is even ones.
 	Shares []float64
+	// Vectors and Logistic are as in IdentifySetting, for entries that say what they make of them.
+	Vectors  [][]float64
+	Logistic bool
+	// Contexts are those that people come with, of an entry that plays them; 0 is one. Arms are those of all contexts
+	// together, as many of each: arm a of context c, of K arms each, is arm cK + a.
+	Contexts int
 	// Cells is of how many sums a release of an arm is added up, each with noise of its own; 0 for one.
 	Cells int
 }
@@ -91,9 +97,11 @@ type Entry struct {
 	Bandit string
 	// Goal is what the policy is for, see Seeks.
 	Goal Goal
-	// Vectors says what a policy of BanditIdentify makes of the arms' vectors: MeansLinear or MeansLogistic, or
-	// nothing if it is empty.
+	// Vectors says what a policy of BanditArms or BanditIdentify makes of the arms' vectors: MeansLinear or
+	// MeansLogistic, or nothing if it is empty.
 	Vectors string
+	// Contexts says that such a policy plays a bandit of its own in each of finitely many contexts, which are public.
+	Contexts bool
 	// Twin names the policy that this one is without privacy, if that has an entry of its own. At
 	// budget none every policy is its own twin.
 	Twin string
@@ -103,7 +111,7 @@ type Entry struct {
 	// Newer names the private policy that we recommend in its place, empty where we know none. A figure
 	// that has a recommended policy too draws this one grey.
 	Newer string
-	// PublicContexts says that a private policy for contextual bandits protects rewards alone.
+	// PublicContexts says that a private policy that is given contexts protects rewards alone.
 	PublicContexts bool
 	// Continuous says that its bound, or its δ-correctness, is proved for continuous noise of its
 	// mechanism's law, and not for any noise with a known tail; Discrete that the proof is for the
@@ -144,6 +152,10 @@ func (e Entry) With(p Params) Entry {
 	}
 	return e
 }
+
+// Plain says that the policy plays arms of which nothing is known beforehand, and people who are all alike: not vectors,
+// and not contexts.
+func (e Entry) Plain() bool { return e.Vectors == "" && !e.Contexts }
 
 // A Param describes one parameter of a policy.
 type Param struct {

@@ -157,6 +157,8 @@ func cubeEntries() []cubeEntry {
 				x.on = BanditLinear
 			case x.Vectors == MeansLogistic:
 				x.on = onGeneral
+			case x.Contexts:
+				x.on = BanditContextual
 			case x.Bandit != BanditLinear && x.Bandit != BanditContextual:
 				x.on = onArms
 			}
@@ -166,13 +168,18 @@ func cubeEntries() []cubeEntry {
 			out = append(out, x)
 		}
 	}
-	// Of arms the most general first: what is proved of any noise with a tail, in any currency.
-	slices.SortStableFunc(out, func(x, y cubeEntry) int {
-		if x.on != onArms || y.on != onArms { // vectors: as the catalog has them
+	// Of arms the most general first: what is proved of any noise with a tail, in any currency. Of vectors what was made
+	// for them, in the order of the catalog, and then what plays arms.
+	place := func(x cubeEntry) int {
+		switch {
+		case x.on == onArms:
+			return -len(x.Budgets)
+		case x.Bandit == BanditLinear || x.Bandit == BanditContextual:
 			return 0
 		}
-		return len(y.Budgets) - len(x.Budgets)
-	})
+		return 1
+	}
+	slices.SortStableFunc(out, func(x, y cubeEntry) int { return place(x) - place(y) })
 	return out
 }
 
@@ -356,6 +363,10 @@ func (e Entry) file() string {
 		name = "oful"
 	case "dp-lin-race", "dp-lin-halving", "dp-glm-race", "dp-glm-halving":
 		name = strings.NewReplacer("lin_", "", "glm_", "").Replace(name)
+	case "dp-lin-se", "dp-glm-se":
+		return "policy/identify/phased.go"
+	case "dp-context-se", "dp-context-race", "dp-context-halving":
+		return "policy/contexts.go"
 	case "dp-se":
 		if e.Bandit == BanditIdentify {
 			name = "elimination"

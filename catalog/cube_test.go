@@ -92,6 +92,11 @@ A cell follows from the catalog: from the policies that take its currency, from 
 the noises of its trust model ([policies.md](policies.md)). One of a central server that names no noise has the
 continuous noise that the policy states. Normal noise has an exact (ε,δ), which discrete normal noise and sums of it
 have not: theirs is converted from ρ. A ρ, or an (ε,δ), of Skellam noise is converted from its Rényi divergences.
+
+Contexts are public in every cell but where the policy says joint DP. The policies called ` + "`dp-context-…`" + ` play finitely
+many contexts, each a bandit of its own: what they learn in one says nothing of another, and an answer is one of each
+context. Policies that share a θ over contexts, and those that protect contexts too (joint DP), are known here only where
+a server is believed. Those called ` + "`dp-lin-…`" + ` and ` + "`dp-glm-…`" + ` play a fixed set of actions.
 `
 	provedText = `
 ## By what

@@ -25,6 +25,8 @@ type IdentifySetting struct {
 	// play arms as others do. The means are ⟨θ,x⟩ for one θ, or if Logistic 1/(1+e^{−⟨θ,x⟩}).
 	Vectors  [][]float64
 	Logistic bool
+	// Contexts are as in Setting.
+	Contexts int
 }
 
 const (
@@ -264,7 +266,7 @@ func IdentifyPolicies() []Entry {
 			AnyTail: true,
 			Source: "Karnin, Koren and Somekh 2013 on disjoint noisy batches, beside Chen, Karthik, Chee and Tan " +
 				"(arXiv:2401.09073); the bound is ours",
-			Params: halvingParams(), NewIdentify: newHalving("dp-halving", ""),
+			Params: halvingParams("proof: identify.DPHalving"), NewIdentify: newHalving("dp-halving", ""),
 		}),
 		private(Entry{
 			Name: "dp-lin-halving", Title: "DP-Halving, linear means", Family: "se", Budgets: all, Goal: GoalBudget,
@@ -276,7 +278,7 @@ func IdentifyPolicies() []Entry {
 			AnyTail: true,
 			Source: "ours: DP-Halving on designs; Yang and Tan 2022, without privacy, and Chen, Karthik, Chee and Tan " +
 				"(arXiv:2401.09073) under ε-DP",
-			Params: halvingParams(), NewIdentify: newHalving("dp-lin-halving", MeansLinear),
+			Params: halvingParams("proof: identify.DPHalving"), NewIdentify: newHalving("dp-lin-halving", MeansLinear),
 		}),
 		private(Entry{
 			Name: "dp-glm-halving", Title: "DP-Halving, logistic means", Family: "se", Budgets: all, Goal: GoalBudget,
@@ -287,7 +289,28 @@ func IdentifyPolicies() []Entry {
 				"and P/6 where sums may be misread (proof: identify.DPHalving)",
 			AnyTail: true,
 			Source:  "ours: DP-Halving on spanners; Azizi, Kveton and Ghavamzadeh 2022, without privacy",
-			Params:  append(halvingParams(), boundParam("proof: identify.DPHalving")), NewIdentify: newHalving("dp-glm-halving", MeansLogistic),
+			Params:  append(halvingParams("proof: identify.DPHalving"), boundParam("proof: identify.DPHalving")), NewIdentify: newHalving("dp-glm-halving", MeansLogistic),
+		}),
+		race(private(Entry{
+			Name: "dp-context-race", Title: "DP-Race in each context", Family: "se", Budgets: all, Contexts: true,
+			PublicContexts: true,
+			Regret: "O(log(CK/δ)/Δ_a² + τ(log(CK/δ))/Δ_a) plays of each of K arms of each of C contexts, with probability " +
+				"1 − δ, up to log log, Δ_a within its context; the people who come until then are as many in a context as " +
+				"its share has (proof: policy.PerContext)",
+			Finite:  true,
+			AnyTail: true,
+			Correct: "proof: policy.PerContext",
+			Source:  "ours: DP-Race on one bandit a context (Lattimore and Szepesvári 2020, §18.1)",
+		})),
+		private(Entry{
+			Name: "dp-context-halving", Title: "DP-Halving in each context", Family: "se", Budgets: all, Goal: GoalBudget,
+			Contexts: true, PublicContexts: true,
+			Regret: "plays of each context, whatever the risk; some answer is wrong with probability at most the sum over " +
+				"contexts of dp-halving's bound, and P/6 where sums may be misread (proof: policy.PerContext)",
+			Finite:  true,
+			AnyTail: true,
+			Source:  "ours: DP-Halving on one bandit a context (Lattimore and Szepesvári 2020, §18.1)",
+			Params:  halvingParams("proof: policy.PerContext"), NewIdentify: newHalving("dp-context-halving", ""),
 		}),
 		open(Entry{
 			Name: "ttucb", Title: "TTUCB",
@@ -471,7 +494,7 @@ func identifier[P identify.Identifier](p P, err error) (identify.Identifier, err
 
 // race adds what DP-Race has with and without vectors.
 func race(e Entry) Entry {
-	proof := always("proof: identify.DPRace")
+	proof := always(e.Correct)
 	e.Params = []Param{
 		{Name: "goal", Proof: proof, Choices: []string{"best", "top", "threshold"}, Doc: "what is looked for: the best " +
 			"arm, the k best arms, or all arms whose mean is above level. Trials look for the best"},
@@ -500,11 +523,13 @@ func race(e Entry) Entry {
 		case raceThreshold:
 			goal = identify.RaceGoal{Level: p["level"]}
 		}
-		q, err := identify.NewDPRace(s.Arms, s.Budget, s.Risk, goal, int(p.or("first", 0)))
-		if err == nil {
-			err = tellVectors(q, name, vectors, s, p)
-		}
-		return identifier(q, err)
+		return inContexts(s, func(arms int, risk float64) (identify.Identifier, error) {
+			q, err := identify.NewDPRace(arms, s.Budget, risk, goal, int(p.or("first", 0)))
+			if err == nil {
+				err = tellVectors(q, name, vectors, s.Vectors, s.Logistic, p)
+			}
+			return identifier(q, err)
+		})
 	}
 	e.vary = func(e *Entry, p Params) {
 		switch p["goal"] {
@@ -517,10 +542,10 @@ func race(e Entry) Entry {
 	return e
 }
 
-func halvingParams() []Param {
-	return []Param{{Name: "plays", Proof: always("proof: identify.DPHalving"), Integer: true, Default: 10_000, Lo: 2, LoIn: true,
+func halvingParams(proof string) []Param {
+	return []Param{{Name: "plays", Proof: always(proof), Integer: true, Default: 10_000, Lo: 2, LoIn: true,
 		Hi:  min(1<<50, math.MaxInt/4),
-		Doc: "plays after which an arm is named, of all arms together; at least K⌈log₂K⌉"}}
+		Doc: "plays after which an arm is named, of all arms together, or of those of a context; at least K⌈log₂K⌉"}}
 }
 
 func boundParam(proof string) Param {
@@ -531,25 +556,55 @@ func boundParam(proof string) Param {
 // newHalving builds DP-Halving.
 func newHalving(name, vectors string) func(IdentifySetting, Params) (identify.Identifier, error) {
 	return func(s IdentifySetting, p Params) (identify.Identifier, error) {
-		q, err := identify.NewDPHalving(s.Arms, s.Budget, int(p["plays"]))
-		if err == nil {
-			err = tellVectors(q, name, vectors, s, p)
-		}
-		return identifier(q, err)
+		return inContexts(s, func(arms int, _ float64) (identify.Identifier, error) {
+			q, err := identify.NewDPHalving(arms, s.Budget, int(p["plays"]))
+			if err == nil {
+				err = tellVectors(q, name, vectors, s.Vectors, s.Logistic, p)
+			}
+			return identifier(q, err)
+		})
 	}
+}
+
+// inContexts builds a rule for each context, with its share of the risk; or one, where there are no contexts.
+func inContexts(s IdentifySetting, build func(arms int, risk float64) (identify.Identifier, error)) (identify.Identifier,
+	error) {
+	n := max(1, s.Contexts)
+	if err := checkContexts(s.Arms, n); err != nil {
+		return nil, err
+	}
+	if n == 1 {
+		return build(s.Arms, s.Risk)
+	}
+	of := make([]identify.Identifier, n)
+	for c := range of {
+		var err error
+		if of[c], err = build(s.Arms/n, s.Risk/float64(n)); err != nil {
+			return nil, err
+		}
+	}
+	return identifier(identify.NewPerContext(s.Arms/n, of))
+}
+
+// checkContexts says what is wrong with so many arms of all contexts.
+func checkContexts(arms, contexts int) error {
+	if arms%contexts != 0 || arms/contexts < 2 {
+		return fmt.Errorf("arms are %d for %d contexts, must be as many for each, at least 2", arms, contexts)
+	}
+	return nil
 }
 
 // tellVectors tells a rule the vectors of its arms, if it makes use of them.
 func tellVectors(q interface {
 	SetVectors([][]float64, identify.Link) error
-}, name, vectors string, s IdentifySetting, p Params) error {
-	if vectors == "" || s.Vectors == nil {
+}, name, vectors string, x [][]float64, logistic bool, p Params) error {
+	if vectors == "" || x == nil {
 		return nil
 	}
-	if s.Logistic != (vectors == MeansLogistic) {
-		return fmt.Errorf("%s: link is %s, must be %s: it is for such means", name, linkOf(s.Logistic), vectors)
+	if logistic != (vectors == MeansLogistic) {
+		return fmt.Errorf("%s: link is %s, must be %s: it is for such means", name, linkOf(logistic), vectors)
 	}
-	return q.SetVectors(s.Vectors, identify.Link{Bound: p["bound"]})
+	return q.SetVectors(x, identify.Link{Bound: p["bound"]})
 }
 
 func linkOf(logistic bool) string {

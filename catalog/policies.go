@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/sotto-dp/sotto/policy"
+	"github.com/sotto-dp/sotto/policy/identify"
 	"github.com/sotto-dp/sotto/privacy"
 )
 
@@ -34,6 +35,34 @@ var ofArms = sync.OnceValue(func() []Entry {
 	}
 	return all
 })
+
+// sumsGuarantee is that of a policy whose rewards are in one noisy sum each.
+const sumsGuarantee = "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as the budget is, rewards in range"
+
+// phased adds what phased elimination has with linear and logistic means.
+func phased(e Entry) Entry {
+	const proof = "proof: identify.Phased"
+	e.Family, e.Private, e.Budgets, e.Guarantee = "successive-elimination", true, Currencies(), sumsGuarantee
+	e.Finite, e.AnyTail = true, true
+	e.Params = []Param{
+		{Name: "p", Doc: "probability that any mean leaves its confidence interval",
+			Default: math.NaN(), DefaultDoc: "1/T", Lo: 0, Hi: 1, Proof: always(proof)},
+		{Name: "first", Proof: always(proof), Doc: "plays of the first batch, divided by the rank of the vectors", Integer: true,
+			Default: math.NaN(), DefaultDoc: "⌈8/ε⌉, at least 16", Lo: 1, LoIn: true, Hi: min(1<<50, math.MaxInt/4)},
+	}
+	if e.Vectors == MeansLogistic {
+		e.Params = append(e.Params, boundParam(proof))
+	}
+	name, vectors := e.Name, e.Vectors
+	e.New = func(s Setting, p Params) (policy.Policy, error) {
+		q, err := identify.NewPhased(s.Arms, s.Budget, p.or("p", 1/float64(max(2, s.Horizon))), int(p.or("first", 0)))
+		if err == nil {
+			err = tellVectors(q, name, vectors, s.Vectors, s.Logistic, p)
+		}
+		return built(q, err)
+	}
+	return e
+}
 
 // horizonFree adds the guess-and-double wrapper as a parameter.
 func horizonFree(e Entry) Entry {
@@ -187,10 +216,9 @@ func policies() []Entry {
 		},
 		{
 			Name: "batch-se", Title: "batch SE", Family: "successive-elimination", Private: true,
-			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
-			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
-				"the budget is, rewards in range",
-			Finite: true,
+			Budgets:   []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"},
+			Guarantee: sumsGuarantee,
+			Finite:    true,
 			Regret: "O(Σ (log(KT)/Δ_a + τ(log(KT)))), p = 1/T, τ the tail of a release's noise (proof: " +
 				"policy.BatchSE), which is O(Σ log T/Δ_a + K log T/ε) by one Laplace noise and by its shares, and " +
 				"O(Σ log T/(ε²Δ_a)) under local trust, as [Chowdhury and Zhou 2023, Theorems 1, 5 and 6]",
@@ -228,6 +256,48 @@ func policies() []Entry {
 					err = q.SetPrinted(policy.PrintedLocal(e))
 				}
 				return built(q, err)
+			},
+		},
+		phased(Entry{
+			Name: "dp-lin-se", Title: "DP phased elimination, linear means", Vectors: MeansLinear,
+			Regret: "O(√(grT log(KT)) + (grsτ(log(KT)) + s) log T), p = 1/T, r the rank of the vectors, s ≤ r(r+1)/2, " +
+				"gr ≥ r what designs come to and τ the tail of a release's noise (proof: identify.Phased)",
+			Source: "Lattimore and Szepesvári 2020, §22, on noisy sums of arms; intervals and bound are ours",
+		}),
+		phased(Entry{
+			Name: "dp-glm-se", Title: "DP phased elimination, logistic means", Vectors: MeansLogistic,
+			Regret: "O((r/κ)√(rT log(KT)) + (r²/κ)τ(log(KT)) log T), p = 1/T, r the rank of the vectors, κ = σ'(B) and " +
+				"τ the tail of a release's noise (proof: identify.Phased)",
+			Source: "ours: phases on spanners (Awerbuch and Kleinberg 2004), beside Filippi, Cappé, Garivier and Szepesvári 2010, " +
+				"without privacy",
+		}),
+		{
+			Name: "dp-context-se", Title: "batch SE in each context", Family: "successive-elimination", Private: true,
+			Budgets: Currencies(), Contexts: true, PublicContexts: true, AnyTail: true, Finite: true,
+			Guarantee: sumsGuarantee,
+			Regret: "O(Σ_c Σ_a (log(CKT)/Δ_a + τ(log(CKT)))), p = 1/T, over C contexts and the K arms of each, Δ_a within " +
+				"its context, τ the tail of a release's noise (proof: policy.PerContext)",
+			Source: "ours: batch SE on one bandit a context (Lattimore and Szepesvári 2020, §18.1)",
+			Params: []Param{
+				{Name: "p", Doc: "probability that any mean leaves its confidence interval",
+					Default: math.NaN(), DefaultDoc: "1/T", Lo: 0, Hi: 1, Proof: always("proof: policy.PerContext")},
+				{Name: "eta", Doc: "ratio η of successive batches", Default: 2,
+					Lo: 1, Hi: 1e6, HiIn: true, Proof: always("proof: policy.PerContext")},
+			},
+			New: func(s Setting, p Params) (policy.Policy, error) {
+				n := max(1, s.Contexts)
+				if err := checkContexts(s.Arms, n); err != nil {
+					return nil, err
+				}
+				risk := p.or("p", 1/float64(max(2, s.Horizon))) / float64(n)
+				of := make([]policy.Policy, n)
+				for c := range of {
+					var err error
+					if of[c], err = built(policy.NewBatchSE(s.Arms/n, s.Budget, risk, p["eta"])); err != nil {
+						return nil, err
+					}
+				}
+				return built(policy.NewPerContext(s.Arms/n, of))
 			},
 		},
 		{
@@ -438,9 +508,8 @@ func policies() []Entry {
 			Name: "dp-ts", Title: "DP-TS", Family: "thompson", Private: true,
 			Budgets: []string{"epsilon", "rho", "epsilon,delta", "alpha,epsilon"}, Anytime: true,
 			Continuous: true,
-			Guarantee: "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as " +
-				"the budget is, rewards in range",
-			Finite: true,
+			Guarantee:  sumsGuarantee,
+			Finite:     true,
 			Regret: "O(√(KT log(KT)/f) + (K/f)σ log^1.5(KT) log T), f the floor, σ the noise's deviation, in " +
 				"expectation (proof: policy.DPTS)",
 			Gathered: Verdict{Proved: "Chernoff's bound for any number of Laplace noises, which the release " +

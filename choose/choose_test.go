@@ -63,7 +63,7 @@ func TestTheCatalogIsTheField(t *testing.T) {
 			switch {
 			case !e.Private:
 				want = "reference"
-			case e.Meets(b) != nil, e.Name == catalog.AutoPolicy: // what it picks is ranked
+			case e.Meets(b) != nil, !e.Plain(), e.Name == catalog.AutoPolicy: // what it picks is ranked
 				want = "left"
 			}
 			if place[e.Name] != want {

@@ -87,9 +87,12 @@ func (w *runner) enter(q *Question) error {
 	named := q.Policies
 	if len(named) == 0 {
 		for _, e := range q.Catalog.For(catalog.BanditArms) {
-			if e.Name == catalog.AutoPolicy {
+			switch {
+			case e.Name == catalog.AutoPolicy:
 				named = append(named, w.auto(q)...)
-			} else if e.Private {
+			case e.Private && !e.Plain(): // on plain arms it is what another policy is
+				w.left = append(w.left, Left{Policy: e.Name, Why: "it is for arms with vectors, or people with contexts"})
+			case e.Private:
 				named = append(named, Candidate{Policy: e.Name})
 			}
 		}

@@ -17,6 +17,7 @@ const (
 	RoleNoise    Role = "noise"    // privacy noise
 	RolePolicy   Role = "policy"   // a policy's own coins
 	RoleDelay    Role = "delay"    // how late rewards are
+	RoleContext  Role = "context"  // which contexts people come with
 	RoleFloor    Role = "floor"    // rounds that play a uniform arm, whatever the policy wants
 )
 

@@ -62,7 +62,7 @@ func RunDelayed(ctx context.Context, cfg Config, d Delay, out *Result) error {
 		return err
 	}
 	r := delayedRun{Delay: d, live: live, tally: tally, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
-		curve:   newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
+		curve:   newCurve(cfg.Instance.Arms, 1, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
 		changes: cfg.Instance.Changes}
 	switch stopped, err := r.play(ctx); {
 	case err != nil:
@@ -91,7 +91,7 @@ func IdentifyDelayed(ctx context.Context, cfg IdentifyConfig, d Delay, out *Iden
 	}
 	var curveOut Result
 	r := delayedRun{Delay: d, live: live, tally: tally, laws: cfg.Instance.Arms, rewards: cfg.Rewards,
-		curve: newCurve(cfg.Instance.Arms, cfg.Cap, nil, cfg.Trace, &curveOut)}
+		curve: newCurve(cfg.Instance.Arms, 1, cfg.Cap, nil, cfg.Trace, &curveOut)}
 	r.curve.last = cfg.Cap
 	stopped, err := r.play(ctx)
 	if err != nil {

@@ -91,6 +91,7 @@ var played = map[string]string{
 	"ucb-2logt": "without noise",
 	"kl-ucb":    "without noise", "imed": "without noise", "thompson": "without noise",
 	"explore-then-commit": "without noise", "successive-elimination": "without noise",
+	"dp-lin-se": "not admitted", "dp-glm-se": "not admitted", "dp-context-se": "not admitted",
 }
 
 // Played live with a window of one round, every policy that is admitted makes the plays, hears the

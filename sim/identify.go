@@ -29,6 +29,7 @@ type IdentifyConfig struct {
 	Ledger    *privacy.Ledger
 	Trace     *Trace
 	Intervals *Intervals // as in Config; of Identify
+	Contexts  *Contexts  // as in Config; of Identify
 }
 
 // An IdentifyResult is what a run leaves. Identify reuses the slice it is given.
@@ -89,10 +90,14 @@ func Identify(ctx context.Context, cfg IdentifyConfig, out *IdentifyResult) erro
 	if err != nil {
 		return err
 	}
+	if err := cfg.Contexts.begin(cfg.Policy, arms, []int{cfg.Cap}, &Config{Instance: cfg.Instance, Trust: cfg.Trust,
+		Intervals: cfg.Intervals}); err != nil {
+		return err
+	}
 	var curveOut Result
 	r := run{
 		driver: play.Driver{Policy: cfg.Policy, Curator: cur},
-		curve:  newCurve(cfg.Instance.Arms, cfg.Cap, nil, cfg.Trace, &curveOut),
+		curve:  newCurve(cfg.Instance.Arms, 1, cfg.Cap, nil, cfg.Trace, &curveOut),
 		feed:   newFeed(cfg.Instance, cfg.Rewards, to, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 		watch:  watch,
 	}

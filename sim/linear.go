@@ -63,7 +63,7 @@ func RunLinear(ctx context.Context, cfg LinearConfig, out *Result) error {
 	}
 	r := linearRun{
 		driver: play.VectorDriver{Policy: cfg.Policy, Curator: cur},
-		curve:  newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
+		curve:  newCurve(cfg.Instance.Arms, 1, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
 		feed:   newFeed(bandit.Instance{Arms: cfg.Instance.Arms}, cfg.Rewards, cur, -1, 1, cfg.Unclipped, false),
 	}
 	if err := r.play(ctx); err != nil {

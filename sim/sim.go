@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/noise"
@@ -55,6 +56,8 @@ type Config struct {
 	Trace  *Trace // if set, receives the run's segments
 	// Intervals, if set, are filled in at the end; of Run.
 	Intervals *Intervals
+	// Contexts, if set, are those that people come with; of Run.
+	Contexts *Contexts
 }
 
 // A Result is what a run leaves. Regret and PlaysBest have one entry a checkpoint. Run reuses the
@@ -88,9 +91,12 @@ func Run(ctx context.Context, cfg Config, out *Result) error {
 	if err != nil {
 		return err
 	}
+	if err := cfg.Contexts.begin(cfg.Policy, arms, append(slices.Clone(cfg.Checkpoints), cfg.Horizon), &cfg); err != nil {
+		return err
+	}
 	r := run{
 		driver:  play.Driver{Policy: cfg.Policy, Curator: cur},
-		curve:   newCurve(cfg.Instance.Arms, cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
+		curve:   newCurve(cfg.Instance.Arms, cfg.Contexts.of(), cfg.Horizon, cfg.Checkpoints, cfg.Trace, out),
 		feed:    newFeed(cfg.Instance, cfg.Rewards, to, lo, hi, cfg.Unclipped, cfg.Trust != nil),
 		changes: cfg.Instance.Changes,
 		watch:   watch,
@@ -359,6 +365,7 @@ type curve struct {
 	next    int // checkpoint
 	t       int // rounds so far
 	gaps    []float64
+	each    int // arms of a context
 	plays   []int
 	best    []bool
 	count   []int
@@ -371,9 +378,9 @@ type curve struct {
 	earlier   []int
 }
 
-func newCurve(laws []bandit.Law, horizon int, at []int, trace *Trace, out *Result) curve {
+func newCurve(laws []bandit.Law, contexts, horizon int, at []int, trace *Trace, out *Result) curve {
 	arms := len(laws)
-	c := curve{horizon: horizon, last: horizon - 1, at: at, gaps: make([]float64, arms),
+	c := curve{horizon: horizon, last: horizon - 1, at: at, gaps: make([]float64, arms), each: arms / contexts,
 		plays: make([]int, arms),
 		best:  make([]bool, arms), count: make([]int, arms), trace: trace}
 	c.gap(laws)
@@ -384,13 +391,15 @@ func newCurve(laws []bandit.Law, horizon int, at []int, trace *Trace, out *Resul
 
 // gap notes what a play of each arm loses.
 func (c *curve) gap(laws []bandit.Law) {
-	top := math.Inf(-1)
-	for _, law := range laws {
-		top = max(top, law.Mean())
-	}
-	for a, law := range laws {
-		c.gaps[a] = top - law.Mean()
-		c.best[a] = c.gaps[a] == 0
+	for from := 0; from < len(laws); from += c.each {
+		top := math.Inf(-1)
+		for _, law := range laws[from : from+c.each] {
+			top = max(top, law.Mean())
+		}
+		for a := from; a < from+c.each; a++ {
+			c.gaps[a] = top - laws[a].Mean()
+			c.best[a] = c.gaps[a] == 0
+		}
 	}
 }
 

@@ -70,6 +70,9 @@ func (w *World) Rewards(run, arms int) []noise.Fast { return w.streams(run, nois
 // Delays is the stream of how late a run's rewards are: the same whatever plays.
 func (w *World) Delays(run int) *noise.Fast { return &w.streams(run, noise.RoleDelay, 1)[0] }
 
+// Contexts is the stream of the contexts that a run's people come with: the same whatever plays.
+func (w *World) Contexts(run int) *noise.Fast { return &w.streams(run, noise.RoleContext, 1)[0] }
+
 // A Cell is what plays in a world: the content of a policy with its parameters, catalog's
 // Entry.Content, with that of how it is trusted, and its budget. Nothing else of it changes a run.
 type Cell struct{ Policy, Budget string }

@@ -56,6 +56,14 @@ var badIdentify = []struct {
 		"vectors: [[1], [-1]], link: logistic}\npolicies:\n  - {policy: dp-glm-race, bound: 2}", false},
 	{"a link for a linear policy", "bernoulli: [0.9, 0.1]}\npolicies:\n  - {policy: adap-tt}", "bernoulli: [0.9, 0.1], " +
 		"vectors: [[1], [-1]], link: logistic}\npolicies:\n  - {policy: dp-lin-race}", false},
+	{"contexts that are not all", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1, 0.2, 0.3], contexts: [0.5, 0.4]", false},
+	{"a context that nobody has", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1, 0.2, 0.3], contexts: [1, 0]", true},
+	{"contexts of other arms", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1, 0.2], contexts: [0.5, 0.5]", false},
+	{"contexts with vectors", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1, 0.9, 0.1], contexts: [0.5, 0.5], " +
+		"vectors: [[1, 0], [0, 1], [1, 0], [0, 1]]", false},
+	{"contexts for a policy of arms", "bernoulli: [0.9, 0.1]", "bernoulli: [0.9, 0.1, 0.2, 0.3], contexts: [0.5, 0.5]", false},
+	{"contexts and people who do not answer", "bernoulli: [0.9, 0.1]}\npolicies:\n  - {policy: adap-tt}", "bernoulli: [0.9, 0.1, " +
+		"0.2, 0.3], contexts: [0.5, 0.5]}\npolicies:\n  - {policy: dp-context-race, trust: secagg, promised: 0.5, dropout: 0.1}", false},
 	{"k of as many arms", "{policy: adap-tt}", "{policy: dp-race, goal: top, k: 2}", false},
 	{"too few plays", "{policy: adap-tt}", "{policy: dp-halving, plays: 1}", true},
 	{"risk is zero", "risk: 0.1", "risk: 0", true},

@@ -258,9 +258,23 @@ func newArmInstances() instanceForm {
 	const named = "`arm`, `reward`; the columns that name the arms and have the rewards. Further " +
 		"columns are ignored"
 	return instanceForm{what: "arms", example: "{name: easy, bernoulli: [0.75, 0.25]}", ways: []way{
-		{example: "bernoulli: [0.75, 0.6]", ref: "means of Bernoulli arms", keys: []keyed.Key[Instance]{
+		{example: "bernoulli: [0.75, 0.6]", ref: "means of Bernoulli arms. With " +
+			"`vectors: [[1, 0], [0, 1]]`, one x each, they must be ⟨θ,x⟩ for one θ, or with `link: logistic` " +
+			"1/(1+e^(−⟨θ,x⟩)), for policies that know it. With `contexts: [0.7, 0.3]`, the shares of people with each " +
+			"context, they are those of the arms in the first context, then in the second, as many in each, and the best " +
+			"arm is that of a context, for policies that play contexts", keys: []keyed.Key[Instance]{
 			keyed.Of("bernoulli", keyed.Many(keyed.Real(keyed.Object{"minimum": 0, "maximum": 1}), keyed.Object{"minItems": 2}),
 				func(in *Instance) *[]float64 { return &in.Bernoulli }, "means of Bernoulli arms").Must(),
+			keyed.Of("vectors", keyed.Many(vector(), keyed.Object{"minItems": 2}),
+				func(in *Instance) *[][]float64 { return &in.Vectors },
+				"vectors of the arms, from which their means follow"),
+			keyed.Of("link", keyed.As(keyed.Object{"enum": []any{catalog.MeansLinear, catalog.MeansLogistic},
+				"default": catalog.MeansLinear}, readLink),
+				func(in *Instance) *string { return &in.Link },
+				"how means follow from vectors x: linear, as <theta,x>, or logistic, as 1/(1+exp(-<theta,x>))"),
+			keyed.Of("contexts", keyed.Many(keyed.Share(), keyed.Object{"minItems": 2}),
+				func(in *Instance) *[]float64 { return &in.Contexts },
+				"shares of contexts that people come with; bernoulli has the arms of one context after the other"),
 			changesKey(),
 		}},
 		{example: `laws: ["gaussian(0.5,0.1)", "beta(2,3)"]`, ref: "a law an arm: `bernoulli(p)` or " +
@@ -331,21 +345,6 @@ func newArmInstances() instanceForm {
 			func(d described) bandit.Source { return d }),
 	}}
 }
-
-// identifyInstances are those of KindIdentify: Bernoulli arms may have vectors.
-var identifyInstances = sync.OnceValue(func() instanceForm {
-	f := newArmInstances()
-	f.ways[0].keys = slices.Concat(f.ways[0].keys[:1], []keyed.Key[Instance]{
-		keyed.Of("vectors", keyed.Many(vector(), keyed.Object{"minItems": 2}),
-			func(in *Instance) *[][]float64 { return &in.Vectors },
-			"vectors of the arms, from which their means follow"),
-		keyed.Of("link", keyed.As(keyed.Object{"enum": []any{catalog.MeansLinear, catalog.MeansLogistic},
-			"default": catalog.MeansLinear}, readLink),
-			func(in *Instance) *string { return &in.Link },
-			"how means follow from vectors x: linear, as <theta,x>, or logistic, as 1/(1+exp(-<theta,x>))"),
-	}, f.ways[0].keys[1:])
-	return f
-})
 
 func readLink(d *keyed.Decoder, n ast.Node, at string, to *string) error {
 	if err := d.Text(n, at, to); err != nil {

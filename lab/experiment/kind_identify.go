@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -34,7 +33,7 @@ func (identifyKind) players() string { return "policies" }
 
 func (identifyKind) span() (lo, hi float64) { return 0, 1 }
 
-func (identifyKind) instances() instanceForm { return identifyInstances() }
+func (identifyKind) instances() instanceForm { return armInstances() }
 
 func (k identifyKind) keys(known catalog.Catalog) []keyed.Key[Spec] {
 	keys := []keyed.Key[Spec]{nameKey(), descriptionKey(),
@@ -51,9 +50,7 @@ func (k identifyKind) keys(known catalog.Catalog) []keyed.Key[Spec] {
 	return slices.Concat(keys, specTrust(), []keyed.Key[Spec]{delayKey(), intervalsKey(),
 		instancesKey(k.instances(), "where rewards come from", "required; as for `kind: regret`. "+
 			"Where several arms are best each is a right answer, and there is a warning: no rule "+
-			"can tell them apart, and runs end at the cap. Arms of `bernoulli` may have `vectors: [[1, 0], [0, 1]]`, "+
-			"one x each, such that their means are ⟨θ,x⟩ for one θ, or with `link: logistic` 1/(1+e^(−⟨θ,x⟩)), for "+
-			"policies that know it"),
+			"can tell them apart, and runs end at the cap. With `contexts` an answer is one of each context"),
 		policiesKey(known, KindIdentify, true, "required; `sotto list policies` has them, with "+
 			"bandit `identify`"),
 		budgetsKey(specBudgets, []keyed.BudgetShape{keyed.PureShape()}, "each private policy runs at each "+
@@ -207,7 +204,7 @@ func (c *Cell) identifyCell(s *Spec) *IdentifyCell {
 	for _, a := range c.world.best {
 		out.Best = append(out.Best, a+1)
 	}
-	if lo, hi := s.span(); lo != 0 || hi != 1 || len(c.world.best) != 1 ||
+	if lo, hi := s.span(); lo != 0 || hi != 1 || len(c.world.best) != 1 || c.world.vectors != nil ||
 		c.choice.entry.Seeks() != catalog.GoalConfidence { // which the bounds are of
 		return out
 	}
@@ -373,45 +370,11 @@ func (k identifyKind) worlds(p *Resolved) ([]environment, error) {
 		if w.Fixed.Drifts() {
 			return w, "changes", fmt.Errorf("is given: which arm is best must not change while it is looked for")
 		}
-		if field, err := in.checkVectors(&w); err != nil {
+		if field, err := in.checkKnown(&w); err != nil {
 			return w, field, err
 		}
 		return w, "", k.settle(p, in, &w)
 	})
-}
-
-// checkVectors holds the vectors of Bernoulli arms against their means.
-func (in *Instance) checkVectors(w *environment) (field string, err error) {
-	if in.Vectors == nil {
-		if in.Link != "" {
-			return "link", fmt.Errorf("is %s, but there are no vectors", in.Link)
-		}
-		return "", nil
-	}
-	if len(in.Vectors) != len(in.Bernoulli) {
-		return "vectors", fmt.Errorf("are %d, must be one for each of %d arms", len(in.Vectors), len(in.Bernoulli))
-	}
-	var with [][]float64
-	for a, x := range in.Vectors {
-		if len(x) != len(in.Vectors[0]) || len(x) > bandit.MaxDim || !(norm(x) > 0 && norm(x) <= math.MaxFloat64) {
-			return "vectors", fmt.Errorf("have %v for arm %d, must have %d finite numbers for each, at most %d, and one that "+
-				"is not 0", x, a+1, len(in.Vectors[0]), bandit.MaxDim)
-		}
-		eta := in.Bernoulli[a]
-		if in.Link == catalog.MeansLogistic {
-			if eta = math.Log(eta) - math.Log1p(-eta); math.IsInf(eta, 0) {
-				return "bernoulli", fmt.Errorf("has %v, must be above 0 and below 1 with link: %s", in.Bernoulli[a], in.Link)
-			}
-			w.steep = max(w.steep, math.Abs(eta), math.SmallestNonzeroFloat64)
-		}
-		with = append(with, append(slices.Clone(x), eta))
-	}
-	if rank(with) != rank(in.Vectors) {
-		return "vectors", fmt.Errorf("do not have the means %v for any θ: means must be %s in them", in.Bernoulli,
-			cmp.Or(in.Link, catalog.MeansLinear))
-	}
-	w.vectors = in.Vectors
-	return "", nil
 }
 
 // settle tells of what makes an instance hard or its means others than they seem.
@@ -429,11 +392,17 @@ func (identifyKind) settle(p *Resolved, in *Instance, w *environment) error {
 	if w.Source.Redrawn() {
 		return nil
 	}
-	var err error
-	if w.best, err = bestArms(w.Fixed, lo, hi); err != nil {
-		return err
+	each := w.arms / w.of()
+	for c := range w.of() {
+		best, err := bestArms(bandit.Instance{Arms: w.Fixed.Arms[c*each : (c+1)*each]}, lo, hi)
+		if err != nil {
+			return err
+		}
+		for _, a := range best {
+			w.best = append(w.best, c*each+a)
+		}
 	}
-	if len(w.best) > 1 {
+	if len(w.best) > w.of() {
 		p.warn("instance %s: arms %s have the same largest mean: each is a right answer, but a "+
 			"rule may never find one, and runs end at the cap, %d", in.Name,
 			arms(w.best), s.Cap)
@@ -449,20 +418,17 @@ func (k identifyKind) begin(p *Resolved, c *Cell, _ int) error {
 	fmt.Fprintf(h, "sotto identify cell %d\nworld %q\npolicy %q\nbudget %q\nrisk %s\ncap %d\nseed %d\n",
 		FormatVersion, c.world.public, c.choice.content, c.Budget, keyed.Number(s.Risk), s.Cap, s.Seed)
 	c.choice.trust.writeProtocol(h)
-	if c.world.vectors != nil {
-		fmt.Fprintf(h, "vectors %v\nlogistic %v\n", c.world.vectors, c.world.steep > 0)
-	}
+	c.world.writeKnown(h)
 	if err := s.writeDelay(h); err != nil {
 		return err
 	}
 	s.writeIntervals(h)
 	c.Hash = hex.EncodeToString(h.Sum(nil))
-	if bound, ok := c.choice.params["bound"]; ok && c.world.steep > bound {
-		return fmt.Errorf("instance %s: |⟨θ,x⟩| is %.4g for an arm, above the bound of policy %s, %v: its answers would not "+
-			"be proved", c.world.label, c.world.steep, c.choice.entry.Name, bound)
-	}
 	rule, err := k.policy(s, c, &noise.Fast{})
 	if err != nil {
+		return err
+	}
+	if err := c.admitKnown(s, rule); err != nil {
 		return err
 	}
 	if err := c.admit(s, rule); err != nil {
@@ -476,7 +442,7 @@ func (identifyKind) policy(s *Spec, c *Cell, coins *noise.Fast) (identify.Identi
 	risk, _ := c.identifyRisk(s)
 	return c.choice.entry.NewIdentify(catalog.IdentifySetting{Arms: c.world.arms, Risk: risk,
 		Budget: c.budget, Coins: sim.NewCoins(coins), Vectors: c.world.vectors,
-		Logistic: c.world.steep > 0}, c.choice.params)
+		Logistic: c.world.steep > 0, Contexts: c.world.of()}, c.choice.params)
 }
 
 func (k identifyKind) play(ctx context.Context, p *Resolved, c *Cell, run int, _ *sim.Result,
@@ -508,6 +474,7 @@ func (k identifyKind) play(ctx context.Context, p *Resolved, c *Cell, run int, _
 	cfg := sim.IdentifyConfig{
 		Policy: pol, Instance: instance, Cap: int(s.Cap), Lo: lo, Hi: hi,
 		Rewards: c.world.Rewards(run, c.world.arms), Noise: privately, Trust: c.trustIn(ctx, s, misread),
+		Contexts: c.world.drawn(run),
 	}
 	if cfg.Intervals, err = s.intervals(c, instance); err != nil {
 		return fail(err)

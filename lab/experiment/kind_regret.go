@@ -30,11 +30,12 @@ func (regretKind) span() (lo, hi float64) { return 0, 1 }
 // An armsWorld is an instance with K arms.
 type armsWorld struct {
 	sim.World
-	best []int // of KindIdentify: its arms with the largest mean
-	// of KindIdentify: the arms' vectors, nil if none are known; and the largest |⟨θ,x⟩| where means are logistic, 0
-	// where they are linear
-	vectors [][]float64
-	steep   float64
+	best []int // of KindIdentify: its arms with the largest mean, of each context
+	// the arms' vectors, nil if none are known; and the largest |⟨θ,x⟩| where means are logistic, 0 where they are
+	// linear
+	vectors  [][]float64
+	steep    float64
+	contexts []float64 // shares of those that people come with, nil if all are alike
 }
 
 func (regretKind) instances() instanceForm { return armInstances() }
@@ -53,8 +54,8 @@ func (k regretKind) worlds(p *Resolved) ([]environment, error) {
 		if err != nil {
 			return w, field, err
 		}
-		if in.Vectors != nil || in.Link != "" {
-			return w, "vectors", fmt.Errorf("is given, and is for experiments of kind %s", KindIdentify)
+		if field, err := in.checkKnown(&w); err != nil {
+			return w, field, err
 		}
 		return w, "", k.settle(p, in, &w)
 	})
@@ -361,6 +362,9 @@ func (regretKind) begin(p *Resolved, c *Cell, _ int) error {
 	if err != nil {
 		return err
 	}
+	if err := c.admitKnown(&p.Spec, pol); err != nil {
+		return err
+	}
 	if err := c.admit(&p.Spec, pol); err != nil {
 		return err
 	}
@@ -370,7 +374,8 @@ func (regretKind) begin(p *Resolved, c *Cell, _ int) error {
 // policy builds the cell's policy afresh: it holds a run's state.
 func (c *Cell) policy(horizon int, unclipped bool, arms int, coins *noise.Fast) (policy.Policy, error) {
 	s := catalog.Setting{Arms: arms, Horizon: horizon, Budget: c.budget, Unclipped: unclipped,
-		Coins: sim.NewCoins(coins)}
+		Coins: sim.NewCoins(coins), Vectors: c.world.vectors, Logistic: c.world.steep > 0,
+		Contexts: c.world.of()}
 	return c.choice.entry.New(s, c.choice.params)
 }
 
@@ -391,7 +396,7 @@ func (regretKind) play(ctx context.Context, p *Resolved, c *Cell, run int, room 
 	cfg := sim.Config{
 		Policy: pol, Instance: instance, Horizon: int(s.Horizon), Lo: lo, Hi: hi, Unclipped: s.Unclipped,
 		Checkpoints: p.Checkpoints, Rewards: c.world.Rewards(run, arms), Noise: streams,
-		Trust: c.trustIn(ctx, s, c.misread(s)),
+		Trust: c.trustIn(ctx, s, c.misread(s)), Contexts: c.world.drawn(run),
 	}
 	if cfg.Intervals, err = s.intervals(c, instance); err != nil {
 		return nil, privacy.Loss{}, err
@@ -418,7 +423,7 @@ func (c *Cell) lowerBound(s *Spec) float64 {
 		return 0
 	}
 	if lo, hi := s.span(); lo != 0 || hi != 1 || s.Unclipped || c.world.Source.Redrawn() ||
-		c.world.Fixed.Drifts() {
+		c.world.Fixed.Drifts() || c.world.vectors != nil || c.world.contexts != nil {
 		return 0
 	}
 	var means []float64
@@ -443,6 +448,9 @@ func (regretKind) problem(s *Spec, c *Cell) (bound.Problem, error) {
 	}
 	if c.world.Fixed.Drifts() {
 		return none, fmt.Errorf("the arms' laws change during a run: bounds are for those that do not")
+	}
+	if c.world.vectors != nil || c.world.contexts != nil {
+		return none, fmt.Errorf("bounds are for arms without vectors or contexts")
 	}
 	if lo, hi := s.span(); lo != 0 || hi != 1 {
 		return none, fmt.Errorf("bounds are for rewards in [0,1], and the range is [%v, %v]", lo, hi)

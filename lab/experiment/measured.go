@@ -81,6 +81,7 @@ func (c *Cell) hash(p *Resolved) error {
 		FormatVersion, c.world.public, c.choice.content, c.Budget, s.Horizon, s.Unclipped, s.Seed,
 		p.Checkpoints)
 	c.choice.trust.writeProtocol(h)
+	c.world.writeKnown(h)
 	err := s.writeDelay(h)
 	s.writeIntervals(h)
 	c.Hash = hex.EncodeToString(h.Sum(nil))

@@ -68,9 +68,12 @@ type Instance struct {
 
 	Bernoulli []float64 // means of Bernoulli arms
 	// Vectors x of Bernoulli arms, and how their means follow from them, for one θ: linear or empty, ⟨θ,x⟩, or
-	// logistic, 1/(1+e^{−⟨θ,x⟩}). Of KindIdentify, for policies that know it.
-	Vectors  [][]float64
-	Link     string
+	// logistic, 1/(1+e^{−⟨θ,x⟩}). For policies that know it.
+	Vectors [][]float64
+	Link    string
+	// Contexts are the shares of contexts that people come with, at least two: Bernoulli is then the means of the arms of
+	// the first context, of the second, …, of all as many. For policies that play contexts.
+	Contexts []float64
 	Laws     []string // one law an arm, as bandit.ParseLaw reads it
 	Standard string   // C1, C2, C3 or C4 of [Sajed 2019], for Arms arms
 	Means    *Means   // means drawn at random for Arms arms

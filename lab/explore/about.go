@@ -36,6 +36,9 @@ func Offers(known catalog.Catalog) Offer {
 	r := Default()
 	o := Offer{Policies: []Offered{}, Trusts: trusts(), Default: r.Link(), MaxArms: MaxArms, Most: MaxPolicies}
 	for _, e := range known.For(catalog.BanditArms) {
+		if !e.Plain() { // a link has arms alone
+			continue
+		}
 		p := Offered{Name: e.Name, Title: e.Title, Private: e.Private,
 			Budgets: append([]string{}, e.Budgets...),
 			Source:  e.Source, Regret: e.Regret, Newer: e.Newer, Params: []Allowed{}}

@@ -16,7 +16,7 @@ import (
 )
 
 // give hands a policy released sums, in the order of its plays.
-func give(t testing.TB, p Identifier, scale float64, values ...float64) *policy.Batch {
+func give(t testing.TB, p policy.Policy, scale float64, values ...float64) *policy.Batch {
 	t.Helper()
 	if len(values) == 0 {
 		return p.Next(privacy.Released{})
