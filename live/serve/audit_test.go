@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
@@ -35,13 +36,18 @@ func TestAudit(t *testing.T) {
 			if err := e.Resume(by, "shop"); !errors.Is(err, ErrState) {
 				t.Fatal(err)
 			}
+			because, bad := Because(by, " the stock ran out: “0 left” ")
+			if bad != nil {
+				t.Fatal(bad)
+			}
 			_, k, err := e.NewKey(by, "shop's", ScopeDecide)
 			for _, do := range []func() error{
 				func() error { return err },
 				func() error { return e.Start(by, "shop") }, func() error { return e.Pause(by, "shop") },
 				func() error {
 					return e.Resume(by, "shop")
-				}, func() error { return e.TakeOff(by, "shop", "green") },
+				}, func() error { return e.TakeOff(because, "shop", "green") },
+				func() error { return e.Erase(by, "shop", "ann") },
 				func() error {
 					return e.Stop(ctx, "shop", "blue")
 				}, func() error { return e.Archive(by, "shop") },
@@ -69,7 +75,8 @@ func TestAudit(t *testing.T) {
 				mine + `"did":"create","experiment":"shop"`, mine + `"did":"make key","with":"shop's"`,
 				mine + `"did":"start","experiment":"shop"`, mine + `"did":"pause","experiment":"shop"`,
 				mine + `"did":"resume","experiment":"shop"`,
-				mine + `"did":"take off","experiment":"shop","with":"green"`,
+				mine + `"did":"take off","experiment":"shop","with":"green","reason":"the stock ran out: “0 left”"`,
+				mine + `"did":"erase","experiment":"shop"`,
 				`"by":"the program","did":"stop","experiment":"shop","with":"blue"`,
 				mine + `"did":"archive","experiment":"shop"`, mine + `"did":"revoke key","with":"shop's"`,
 			}; !slices.Equal(got, want) {
@@ -78,6 +85,32 @@ func TestAudit(t *testing.T) {
 			if _, err := e.Audit(ctx, -1); err == nil {
 				t.Error("a line before the first")
 			}
+			acts, err := e.Acts(ctx, "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told []string
+			for _, a := range acts {
+				told = append(told, a.Did+" "+a.Reason)
+			}
+			if got := strings.Join(told, ", "); got != "create , start , pause , resume , take off the stock ran out: “0 left”, stop , archive " {
+				t.Error(got)
+			}
+			if acts, err := e.Acts(ctx, "sho"); err != nil || len(acts) > 0 {
+				t.Errorf("%v, %v of another experiment", acts, err)
+			}
 		})
+	}
+}
+
+// A reason is a line of text, and not a long one.
+func TestBecause(t *testing.T) {
+	for reason, ok := range map[string]bool{"": true, strings.Repeat("é", MaxReason): true, strings.Repeat("é", MaxReason+1): false,
+		"two\nlines": false, "a\u202eb": false, "\xff": false, "\x00": false} {
+		_, err := Because(t.Context(), reason)
+		var of *decl.Error
+		if (err == nil) != ok || err != nil && (!errors.As(err, &of) || of.Field != "reason") {
+			t.Errorf("%q: %v", reason, err)
+		}
 	}
 }

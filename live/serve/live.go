@@ -47,6 +47,7 @@ type Info struct {
 	Experiment Experiment
 	State      State
 	Created    time.Time
+	Ended      time.Time // when it stopped, zero before
 	// Wait says what a waiting or stopping experiment waits for: start, rewards, sums or release, and Until
 	// until when at least.
 	Wait  string
@@ -80,6 +81,7 @@ type Info struct {
 	Tip              string        // the SHA-256 of the last of them, in hex; empty before the first
 	Tick             time.Duration // releases are closed and shown at multiples of it
 	Changes          []Change      // that come with the next ticks
+	Acts             int           // how many were done since it was read from the store: another number, other Acts
 	// Spent is what a reward has lost at most, and Cap what it may lose.
 	Spent, Cap privacy.Loss
 	Budget     privacy.Budget // of a reward, see Experiment.EachAssignment
@@ -227,6 +229,7 @@ type served struct {
 
 	mu      sync.Mutex // of what follows
 	rec     record
+	acts    int          // see Info.Acts
 	play    *play.Live   // nil unless it is Running, Paused or Stopping
 	answer  func() int   // of the play, if it is an identification rule's, else nil
 	pending *play.Commit // a release that was closed, and is durable when the next step begins
@@ -572,6 +575,9 @@ func (x *served) info(now int64) Info {
 	if out.State, out.Wait, until = x.state(now); out.Wait != "" {
 		out.Until = time.UnixMilli(until)
 	}
+	if out.State == Stopped || out.State == Archived {
+		out.Ended = time.UnixMilli(x.rec.Ended).UTC()
+	}
 	if g := x.gathering; g != nil {
 		out.Since, out.Trouble = time.UnixMilli(g.since), g.why()
 	}
@@ -580,7 +586,7 @@ func (x *served) info(now int64) Info {
 		out.Spent, out.Cap = x.ledger.Total(), x.ledger.Guarantee()
 	}
 	out.Budget, _ = x.decl.EachAssignment() // was checked
-	out.Changes = slices.Clone(x.durable.coming)
+	out.Changes, out.Acts = slices.Clone(x.durable.coming), x.acts
 	out.First, out.NotBefore = x.first(now)
 	x.board.tell(&out, x.events.mapper)
 	out.watch, out.began = x.board.watch.clone(), x.began

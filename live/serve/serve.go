@@ -648,12 +648,18 @@ func (e *Engine) act(ctx context.Context, name string, did Entry,
 // actOn is act where the experiment was found; it may have been read again from the store since.
 func (e *Engine) actOn(ctx context.Context, x *served, did Entry,
 	what func(x *served, now int64) error) error {
+	done := x
 	return e.do(ctx, &job{on: x, act: func(x *served, c *store.Commit, now int64) error {
 		err := what(x, now)
 		if err == nil {
 			note(ctx, c, did)
+			done = x
 		}
 		return err
+	}, after: func() { // it is durable, and can be read
+		done.mu.Lock()
+		defer done.mu.Unlock()
+		done.acts++
 	}})
 }
 

@@ -317,12 +317,12 @@ async function typed(page) {
 // stop ends the experiment: not by accident.
 async function stop(page) {
   await page.goto(`${base}/experiments/${name}`);
-  await page.getByRole('link', { name: 'Stop and keep' }).click();
+  await page.getByRole('link', { name: 'Stop and declare' }).click();
   await page.getByLabel('type the name').fill('buton');
-  await page.getByRole('button', { name: 'Stop and keep' }).click();
+  await page.getByRole('button', { name: 'Stop and declare' }).click();
   await page.getByText('this is not the name').waitFor();
   await page.getByLabel('type the name').fill(name);
-  await page.getByRole('button', { name: 'Stop and keep' }).click();
+  await page.getByRole('button', { name: 'Stop and declare' }).click();
   await page.getByText('everybody gets blue').waitFor();
   step('who types its name stops it');
 }

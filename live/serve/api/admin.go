@@ -250,14 +250,27 @@ func (f *front) get(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return infoOf(x)
 }
 
-// operate does something to an experiment, and says how it is then.
+// operate does something to an experiment, for the reason of its body, and says how it is then.
 func (f *front) operate(do func(context.Context, string) error) handled {
 	return func(w http.ResponseWriter, r *http.Request) (any, error) {
-		if err := do(r.Context(), r.PathValue("name")); err != nil {
+		var in operateRequest
+		if err := read(w, r, maxReward, &in); err != nil {
 			return nil, err
 		}
-		return f.get(w, r)
+		return f.done(w, r, in.Reason, do)
 	}
+}
+
+// done is operate for a reason that was read.
+func (f *front) done(w http.ResponseWriter, r *http.Request, reason string, do func(context.Context, string) error) (any, error) {
+	ctx, err := serve.Because(r.Context(), reason)
+	if err != nil {
+		return nil, err
+	}
+	if err := do(ctx, r.PathValue("name")); err != nil {
+		return nil, err
+	}
+	return f.get(w, r)
 }
 
 func (f *front) stop(w http.ResponseWriter, r *http.Request) (any, error) {
@@ -265,13 +278,13 @@ func (f *front) stop(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, maxReward, &in); err != nil {
 		return nil, err
 	}
-	return f.operate(func(ctx context.Context, name string) error {
+	return f.done(w, r, in.Reason, func(ctx context.Context, name string) error {
 		keep := in.Keep + in.Arm // one of them
 		if in.Now {
 			return f.Engine.StopNow(ctx, name, keep, in.Confirm)
 		}
 		return f.Engine.Stop(ctx, name, keep)
-	})(w, r)
+	})
 }
 
 // change changes terms, and says how the experiment is then.
@@ -280,9 +293,9 @@ func (f *front) change(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := read(w, r, maxChange, &in); err != nil {
 		return nil, err
 	}
-	return f.operate(func(ctx context.Context, name string) error {
+	return f.done(w, r, in.Reason, func(ctx context.Context, name string) error {
 		return f.Engine.Change(ctx, name, in.change)
-	})(w, r)
+	})
 }
 
 // transcript is lines of JSON, as they are stored. If it breaks off, so does the connection, and

@@ -149,6 +149,7 @@ type changeRequest struct {
 	Share  *float64        `json:"share"`
 	Says   *string         `json:"description"`
 	Public *bool           `json:"public"`
+	Reason string          `json:"reason"` // why, see serve.Because
 	fixedKeys
 
 	change serve.Change
@@ -235,6 +236,7 @@ type stopRequest struct {
 	Keep    string `json:"keep"`
 	Now     bool   `json:"now"`
 	Confirm string `json:"confirm"`
+	Reason  string `json:"reason"`
 }
 
 func (q *stopRequest) check() error {
@@ -247,6 +249,13 @@ func (q *stopRequest) check() error {
 	}
 	return nil
 }
+
+// An operateRequest says why something is done.
+type operateRequest struct {
+	Reason string `json:"reason"`
+}
+
+func (q *operateRequest) check() error { return nil }
 
 type keyRequest struct {
 	Name       string   `json:"name"`

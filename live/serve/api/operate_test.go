@@ -156,6 +156,48 @@ func TestTakeOffByForm(t *testing.T) {
 	}
 }
 
+// Why an arm is off stands at the arm and in the history: what, when and why for everybody, by whom for who may read the
+// journal. A reason that cannot be shown is refused where it was typed, and nothing is done.
+func TestWhyAnArmIsOff(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", strings.NewReplacer("[{name: red", "[{name: green}, {name: red",
+		"dp-klucb, first: 8", "dp-klucb").Replace(shop))
+	b, anybody := w.login(w.key), &browser{w: w}
+	const x = "/experiments/shop"
+	w.want(400, "POST", "/v1"+x+"/start", `{"reason": "two\nlines"}`)
+	w.want(400, "POST", "/v1"+x+"/start", `{"raeson": "it is misspelt"}`)
+	w.want(200, "POST", "/v1"+x+"/start", `{"reason": "the sale begins"}`)
+	for _, reason := range []string{strings.Repeat("x", 201), "two\nlines"} {
+		if bad := b.want(400, "POST", x+"/off", form("confirm", "shop", "arm", "green", "reason", reason)); !strings.Contains(bad,
+			`name="reason"`) || !strings.Contains(bad, `aria-invalid="true"`) || !strings.Contains(bad, "a line of text") && !strings.Contains(bad, "at most 200") {
+			t.Error(bad)
+		}
+	}
+	b.want(303, "POST", x+"/off", form("confirm", "shop", "arm", "green", "reason", "it breaks on <phones>"))
+	w.want(200, "PATCH", "/v1"+x, `{"share": 0.5, "reason": "half is enough"}`)
+	b.want(303, "POST", x+"/pause", form("reason", "stocktaking"))
+	w.pass(time.Minute)
+	for who, page := range map[string]string{"the team": anybody.want(200, "GET", x, ""), "admin": b.want(200, "GET", x, "")} {
+		for _, want := range []string{" UTC by the team: it breaks on &lt;phones&gt;</span></th>", "<bdi>Arm green removed</bdi>", "by <bdi>" + who + "</bdi>",
+			"Share of units in it 50 %", "<q><bdi>half is enough</bdi></q>", "stocktaking", "the sale begins"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: no %s in %s", who, want, page)
+			}
+		}
+		if who == "the team" && strings.Contains(page, "admin") {
+			t.Error("everybody sees who did it")
+		}
+	}
+	if journal := w.want(200, "GET", "/v1/audit", ""); !strings.Contains(journal, `"reason":"half is enough"`) {
+		t.Error(journal)
+	}
+	w.want(400, "PATCH", "/v1"+x, `{"reason": "nothing is to change"}`)
+	w.want(200, "POST", "/v1"+x+"/stop", `{"keep": "blue", "now": true, "confirm": "shop", "reason": "blue is enough"}`)
+	if page := anybody.want(200, "GET", x, ""); !strings.Contains(page, "UTC by the team: blue is enough</span></th>") {
+		t.Error(page)
+	}
+}
+
 // An arm that was taken off for good is not proposed to be kept, nor one of those to choose.
 func TestStopKeepsNoArmThatIsOff(t *testing.T) {
 	w := newWorld(t)
@@ -207,7 +249,7 @@ func TestTakeOffIsOfferedWhereItCanBe(t *testing.T) {
 		t.Helper()
 		page := b.want(200, "GET", "/experiments/"+name, "")
 		if got := strings.Contains(page, "/experiments/"+name+"/off"); got != (why == "") ||
-			strings.Contains(page, "No arm can be taken off: "+why) != (why != "") {
+			strings.Contains(page, "No arm can be removed: "+why) != (why != "") {
 			t.Errorf("%s: it is offered: %v; it must say %q", name, got, why)
 		}
 	}

@@ -177,11 +177,11 @@ func TestContextsPage(t *testing.T) {
 	}
 	var b bytes.Buffer
 	shown := Shown{Frame{Who: Who{Admin: true}}, v, &Data{Arms: []string{"decisions"}},
-		operationsOf(Who{Admin: true}, v), "{}"}
+		operationsOf(Who{Admin: true}, v), "{}", nil}
 	if err := p.templates["experiment.html"].ExecuteTemplate(&b, "layout", shown); err != nil {
 		t.Fatal(err)
 	}
-	if text := b.String(); strings.Contains(text, "/off") || strings.Contains(text, "keep an arm") ||
+	if text := b.String(); strings.Contains(text, "/off") || strings.Contains(text, "declare a winner") ||
 		!strings.Contains(text, "Nothing is shown by action") {
 		t.Error(text)
 	}

@@ -28,8 +28,8 @@ type Operation struct {
 
 var operations = map[string]Operation{
 	"start": {"start", "Start", false}, "pause": {"pause", "Pause", false},
-	"resume": {"resume", "Resume", false}, "stop": {"stop", "Stop and keep an arm", true},
-	"off": {"off", "Take an arm off", true}, "add": {"add", "Add an arm", true}, "archive": {"archive", "Archive", true},
+	"resume": {"resume", "Resume", false}, "stop": {"stop", "Stop and declare a winner", true},
+	"off": {"off", "Remove an arm", true}, "add": {"add", "Add an arm", true}, "archive": {"archive", "Archive", true},
 }
 
 // can is what can be done in a state.
@@ -84,11 +84,16 @@ func (p *Pages) Resume(w http.ResponseWriter, r *http.Request) error {
 
 // plain does what can be undone, and shows the experiment.
 func (p *Pages) plain(w http.ResponseWriter, r *http.Request, do func(context.Context, string) error) error {
-	if _, err := readForm(w, r, maxForm); err != nil {
+	in, err := readForm(w, r, maxForm, "reason")
+	if err != nil {
+		return err
+	}
+	ctx, err := serve.Because(r.Context(), in.Get("reason"))
+	if err != nil {
 		return err
 	}
 	name := r.PathValue("name")
-	if err := do(r.Context(), name); err != nil {
+	if err := do(ctx, name); err != nil {
 		return err
 	}
 	seeOther(w, "/experiments/"+name)
@@ -110,9 +115,28 @@ type Confirm struct {
 	Arm    string   // that is chosen, or the name of a new one
 	New    bool     // an arm is to be named, with its value
 	Value  string   // that it has
+	Reason string   // as it was typed
+	Why    bool     // a reason may be given
 	Learnt bool     // it is to be chosen whether what was learnt of contexts is kept
 	Last   bool     // who goes on knows that it is the last key
 	Wrong  *Wrong
+}
+
+// At is what is wrong with a field, nil if it is another.
+func (c Confirm) At(field string) *Wrong {
+	at := "confirm"
+	switch {
+	case c.Wrong == nil:
+		return nil
+	case c.Wrong.Field == "reason":
+		at = "reason"
+	case c.Wrong.Field == "arm", c.Wrong.Field == "keep", c.New && c.Wrong.Field != "confirm":
+		at = "arm"
+	}
+	if field != at {
+		return nil
+	}
+	return c.Wrong
 }
 
 // Wrong is what is wrong with a form.
@@ -123,8 +147,11 @@ type Wrong struct {
 	Snippet      string // that line with a mark below, or empty
 }
 
-// wrongOf is what is wrong with a form; nil if the error is not the form's.
+// wrongOf is what is wrong with a form; nil if the error is not the form's, or there is none.
 func (p *Pages) wrongOf(err error) *Wrong {
+	if err == nil {
+		return nil
+	}
 	var in *FieldError
 	var of *keyed.Error
 	switch {
@@ -166,10 +193,11 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	}
 	name := info.Experiment.Name
 	c := Confirm{Frame: p.frame(r, operations[do].Title+": "+name), Name: name, What: "experiment",
-		Action: "/experiments/" + name + "/" + do, Do: operations[do].Title, Arm: arm, Wrong: bad}
+		Action: "/experiments/" + name + "/" + do, Do: operations[do].Title, Arm: arm, Wrong: bad, Why: true,
+		Reason: sent.Get("reason")}
 	contexts := info.Experiment.Contextual != nil
 	if contexts && do == "off" {
-		return &FieldError{http.StatusNotFound, "", "an experiment with contexts has no arms to take off"}
+		return &FieldError{http.StatusNotFound, "", "an experiment with contexts has no arms to remove"}
 	}
 	for i, a := range info.Arms {
 		if !a.Off && (do == "stop" || do == "off") { // off is for good
@@ -180,23 +208,23 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 	case "stop":
 		p.askStop(r, &c, info)
 	case "off":
-		c.Costs = []string{"No decision gives the arm any more, for good; who had it is assigned anew.",
-			"Its windows pass, and its rewards that were not released are when the experiment stops.",
-			"It comes with the next tick, seconds from now, and is a line of the transcript."}
+		c.Costs = []string{"No decision gives the arm any more, for good. Visitors who had it are assigned anew.",
+			"Its rewards that are still to come are awaited, and released when the experiment stops.",
+			"It takes effect within seconds, and is a line of the transcript."}
 	case "add":
 		if err := info.Experiment.NoArm(); err != nil {
 			return &FieldError{http.StatusNotFound, "", "no arm can be added: " + err.Error()}
 		}
 		c.New, c.Value = true, sent.Get("value")
 		c.Costs = []string{"The policy plays it next: as a rule everybody new gets it until its first batch is complete and its " +
-			"windows have passed; with dp-ts a share of them. Who was given an arm keeps it.",
-			"It can be taken off again, and its name stays taken.",
-			"It comes with the next tick, seconds from now, and is a line of the transcript."}
+			"windows have passed; with dp-ts a share of them. Visitors who have an arm keep it.",
+			"It can be removed again, and its name stays taken.",
+			"It takes effect within seconds, and is a line of the transcript."}
 	case "archive":
 		c.Arms = nil
-		c.Costs = []string{"Who was assigned what is destroyed, for good; the transcript and the ledger stay."}
+		c.Costs = []string{"The record of who was assigned which arm is destroyed, for good. The transcript and the ledger stay."}
 		if info.State == serve.Draft {
-			c.Costs = []string{"It was not started, and cannot be any more; its name stays taken."}
+			c.Costs = []string{"It was not started, and can never be started. Its name stays taken."}
 		}
 	}
 	p.write(w, status, "confirm.html", c)
@@ -205,7 +233,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, do string, status in
 
 // askStop fills in the page of a stop. Where decisions wait there is a second button, which destroys their rewards.
 func (p *Pages) askStop(r *http.Request, c *Confirm, info serve.Info) {
-	what, first := "the arm that is kept", ""
+	what, first := "the winner", ""
 	if info.Experiment.Contextual != nil {
 		declared := info.Experiment.Stop.Keep == decl.KeepPolicy
 		c.Do, c.Title, what = "Stop", "Stop: "+c.Name, "the first action"
@@ -247,33 +275,35 @@ func (p *Pages) askStop(r *http.Request, c *Confirm, info serve.Info) {
 func (p *Pages) Confirmed(do string) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		name := r.PathValue("name")
-		fields := []string{"confirm", "arm", "now"}
+		fields := []string{"confirm", "reason"}
 		switch do {
-		case "archive":
-			fields = fields[:1]
 		case "add":
-			fields = []string{"confirm", "arm", "value"}
+			fields = append(fields, "arm", "value")
+		case "stop", "off":
+			fields = append(fields, "arm", "now")
 		}
 		f, err := readForm(w, r, maxForm, fields...)
 		if err != nil {
 			return err
 		}
 		arm := f.Get("arm")
+		ctx, err := serve.Because(r.Context(), f.Get("reason"))
 		switch {
+		case err != nil:
 		case strings.TrimSpace(f.Get("confirm")) != name:
 			err = wrong("confirm", "this is not the name of the experiment: type %s", name)
 		case do == "stop" && f.Get("now") != "":
-			err = p.cfg.Engine.StopNow(r.Context(), name, arm, name)
+			err = p.cfg.Engine.StopNow(ctx, name, arm, name)
 		case do == "stop":
-			err = p.cfg.Engine.Stop(r.Context(), name, arm)
+			err = p.cfg.Engine.Stop(ctx, name, arm)
 		case do == "add":
-			err = p.add(r.Context(), name, strings.TrimSpace(arm), strings.TrimSpace(f.Get("value")))
+			err = p.add(ctx, name, strings.TrimSpace(arm), strings.TrimSpace(f.Get("value")))
 		case do == "off" && arm == "":
 			err = wrong("arm", "arm is missing: say which")
 		case do == "off":
-			err = p.cfg.Engine.TakeOff(r.Context(), name, arm)
+			err = p.cfg.Engine.TakeOff(ctx, name, arm)
 		case do == "archive":
-			err = p.cfg.Engine.Archive(r.Context(), name)
+			err = p.cfg.Engine.Archive(ctx, name)
 		default:
 			err = fmt.Errorf("there is no operation %q", do)
 		}

@@ -318,6 +318,7 @@ type Shown struct {
 	Data        *Data // of the charts; what is in an event changes it
 	Can         []Operation
 	Declaration string // all of it, with what was changed since
+	History     []Act  // with names, for who may read the journal
 }
 
 // Experiment shows an experiment.
@@ -339,8 +340,11 @@ func (p *Pages) Experiment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f := p.frame(r, s.view.Name)
-	p.write(w, http.StatusOK, "experiment.html",
-		Shown{f, s.view, s.data, operationsOf(f.Who, s.view), pretty.String()})
+	shown := Shown{f, s.view, s.data, operationsOf(f.Who, s.view), pretty.String(), nil}
+	if f.Who.Admin {
+		shown.History = historyOf(s.acts, &s.info, true)
+	}
+	p.write(w, http.StatusOK, "experiment.html", shown)
 	return nil
 }
 

@@ -142,7 +142,18 @@ func (p *Pages) make(ctx context.Context, s *stream, name string) (*snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	out := &snapshot{view: viewOf(info, r), data: data, fragments: map[string]string{}}
+	out := &snapshot{info: info, view: viewOf(info, r), data: data, fragments: map[string]string{}}
+	if of := dependsOn(info); s.drawn.actsOf != of {
+		if s.drawn.acts, err = p.cfg.Engine.Acts(ctx, name); err != nil {
+			return nil, err
+		}
+		s.drawn.actsOf = of
+	}
+	out.acts = s.drawn.acts
+	out.view.History = historyOf(out.acts, &info, false)
+	for i := range out.view.Arms {
+		out.view.Arms[i].Why = whyOf(out.view.History, out.view.Arms[i])
+	}
 	if out.view.Privacy.Entries, err = p.entriesAtEnd(ctx, info); err != nil {
 		return nil, err
 	}

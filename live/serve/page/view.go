@@ -65,6 +65,7 @@ type View struct {
 	Ramp              *serve.Ramp        // nil where none was declared
 	Ratio             *serve.SampleRatio // nil where there are contexts
 	Privacy           Privacy
+	History           []Act  // the newest first; who did what is not in it
 	Lines             int    // of the transcript
 	Tip               string // the SHA-256 of the last of them
 }
@@ -76,6 +77,7 @@ type Arm struct {
 	Hue       int // of its colour, from 1
 	Dash      bool
 	Off, Kept bool
+	Why       string // when, by whom and why it was removed or added, or is the winner
 	Leads     bool
 	Decisions int
 	Share     float64 // of all decisions
@@ -411,6 +413,9 @@ type drawn struct {
 	last    *time.Time
 	against []*[2]float64
 	effects *Effects
+	// acts are those of the journal as of what a page depends on: for an operator's act they are read again
+	acts   []serve.Entry
+	actsOf string
 }
 
 // dataOf is how an experiment is, and its charts' data; what was drawn before serves until there is
@@ -443,7 +448,8 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 		if err != nil && !errors.Is(err, serve.ErrTranscript) { // of which the page says so
 			return info, nil, nil, err
 		}
-		*before = drawn{info.Tip, courses, r.batches, r.Last, serve.AgainstControl(r.decl, info.Arms, *r.Verdict), nil}
+		*before = drawn{tip: info.Tip, courses: courses, batches: r.batches, last: r.Last,
+			against: serve.AgainstControl(r.decl, info.Arms, *r.Verdict), acts: before.acts, actsOf: before.actsOf}
 	}
 	r.batches, r.Last, r.against = before.batches, before.last, before.against
 	d := &Data{Range: [2]float64{r.lo, r.hi}, Course: before.courses}
@@ -472,6 +478,8 @@ func dataOf(ctx context.Context, e *serve.Engine, name string, before *drawn) (s
 // A snapshot is a page's content at a moment.
 type snapshot struct {
 	id        string
+	info      serve.Info
+	acts      []serve.Entry
 	view      *View
 	data      *Data
 	fragments map[string]string
@@ -483,5 +491,5 @@ func dependsOn(info serve.Info) string {
 	if info.State == serve.Waiting && info.Wait != "start" { // which decisions tell, between ticks
 		info.State = serve.Running
 	}
-	return fmt.Sprint(info.State, info.Reason, info.Keep, info.Tip, len(info.Changes))
+	return fmt.Sprint(info.State, info.Reason, info.Keep, info.Tip, len(info.Changes), info.Acts)
 }

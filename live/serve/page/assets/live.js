@@ -80,11 +80,12 @@
 
   // What can be done depends on the state, and on which arms are on: with another one it is asked for again.
   const state = () => document.querySelector("#live-state .state")?.dataset.state + document.querySelectorAll("[data-off]").length;
-  const operations = async () => {
-    if (!document.getElementById("operations")) return;
+  // So is the history that names who did what, which no event has.
+  const again = async id => {
+    if (!document.getElementById(id)) return;
     const page = await fetch(location.pathname).then(r => r.text(), () => "");
-    const made = new DOMParser().parseFromString(page, "text/html").getElementById("operations");
-    if (made) document.getElementById("operations").replaceWith(made);
+    const made = new DOMParser().parseFromString(page, "text/html").getElementById(id);
+    if (made) document.getElementById(id).replaceWith(made);
   };
 
   const update = event => {
@@ -105,7 +106,8 @@
       data[part].rows.push(...more[part].rows);
     }
     draw();
-    if (state() !== before) operations();
+    if (state() !== before) again("operations");
+    if (html["live-history"]) again("history");
     const ask = document.querySelector("#ask[data-new]"); // how to send visitors: closed once some have come
     if (ask && document.querySelector("[data-decisions]").dataset.decisions !== "0") {
       ask.open = false;
