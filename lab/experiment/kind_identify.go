@@ -111,6 +111,8 @@ func playsArm(name string) int {
 // An IdentifyCell is what is known of a policy that looks for the best arm before it plays.
 type IdentifyCell struct {
 	Risk float64 `json:"risk"` // δ
+	// Goal is what is looked for if it is not the best arm: top-k or threshold.
+	Goal catalog.Goal `json:"goal,omitempty"`
 	// Best are the arms with the largest mean, from 1: each is a right answer. It is empty where
 	// means are redrawn for each run.
 	Best []int `json:"best,omitempty"`
@@ -201,6 +203,9 @@ func bestArms(in bandit.Instance, lo, hi float64) ([]int, error) {
 // identifyCell is what the manifest has of the cell.
 func (c *Cell) identifyCell(s *Spec) *IdentifyCell {
 	out := &IdentifyCell{Risk: s.Risk, Correct: c.choice.entry.Correct}
+	if goal := c.choice.entry.Seeks(); goal == catalog.GoalTop || goal == catalog.GoalThreshold {
+		out.Goal = goal
+	}
 	for _, a := range c.world.best {
 		out.Best = append(out.Best, a+1)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
 	"github.com/sotto-dp/sotto/internal/report"
 	"github.com/sotto-dp/sotto/internal/stats"
@@ -46,7 +47,7 @@ func identifyTable(r *Results) (report.Table, error) {
 	lower := has(func(c *IdentifyCell) float64 { return c.LowerBound })
 	upper := has(func(c *IdentifyCell) float64 { return c.AsymptoticUpper })
 	g := report.Table{
-		Title: "Plays until the best arm is named", Text: 2,
+		Title: "Plays until " + r.named(""), Text: 2,
 		Head: []string{"rule", "budget", "stopping time", "median", "90 %", "95 %", "capped",
 			"errors", "95 % interval", "error rate", "batches"},
 	}
@@ -130,10 +131,35 @@ func identifyTable(r *Results) (report.Table, error) {
 	return g, nil
 }
 
+// named says what is named of an instance, of all of them if it is empty, by the goal of its rules.
+func (r *Results) named(instance string) string {
+	of := ""
+	if instance != "" {
+		of = " of " + instance
+	}
+	goals := map[catalog.Goal]bool{}
+	for i := range r.Cells {
+		if c := &r.Cells[i]; instance == "" || c.Instance == instance {
+			goals[c.Identify.Goal] = true
+		}
+	}
+	switch {
+	case len(goals) > 1:
+		return "each rule has its answer" + of
+	case goals[catalog.GoalTop]:
+		return "the top k arms" + of + " are named"
+	case goals[catalog.GoalThreshold]:
+		return "the arms" + of + " above the threshold are named"
+	}
+	return "the best arm" + of + " is named"
+}
+
 // identifyHead names an instance and what is known of it.
 func identifyHead(c *CellResult) string {
 	head := c.Instance
 	switch best := c.Identify.Best; {
+	case c.Identify.Goal != "":
+		head += fmt.Sprintf(", %d arms", c.Arms)
 	case len(best) == 1:
 		head += fmt.Sprintf(", best arm %d of %d", best[0], c.Arms)
 	case len(best) > 1:
@@ -190,7 +216,7 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 	m := r.Manifest
 	f := report.Figure{
 		ID:       report.Stem("stopping-time-" + instance),
-		Title:    "Plays until the best arm of " + instance + " is named",
+		Title:    "Plays until " + r.named(instance),
 		Subtitle: "at risk δ = " + shown(r.Cells[0].Identify.Risk), XLabel: "budget ε",
 		YLabel: "stopping time τ", LogX: true, LogY: true,
 		Note: bandNote(m, "budget"),
@@ -237,7 +263,7 @@ func identifyFigures(r *Results, instance string) []report.Figure {
 	f.Note += plainNote(f)
 	medians := f
 	medians.ID, medians.Title = report.Stem("median-stopping-time-"+instance),
-		"Plays until the best arm of "+instance+" is named: median"
+		"Plays until "+r.named(instance)+": median"
 	medians.Note = "Lines are medians of " + words.Whole(m.Runs) + " runs, bands from their 5 % to their 95 " +
 		"% quantile." + plainNote(f)
 	medians.Series = nil

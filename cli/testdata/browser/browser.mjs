@@ -111,6 +111,7 @@ async function operator() {
 // declare makes an experiment by the form, which says what is wrong while it is filled in, and starts it.
 async function declare(page) {
   await page.getByRole('link', { name: 'New experiment' }).click();
+  await page.locator('[name=goal][value=earn]').check();
   await page.locator('#name').fill('Button!');
   await page.locator('#arms').fill('red\nblue');
   await page.getByText(/Name.* must/).first().waitFor();
@@ -350,7 +351,7 @@ async function inspect(page, path) {
   await page.goto(base + path);
   for (const colorScheme of ['light', 'dark']) {
     await page.emulateMedia({ colorScheme });
-    for (const width of [390, 820, 1280]) {
+    for (const width of [360, 820, 1280]) {
       await page.setViewportSize({ width, height: 900 });
       const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(over <= 0, `${path} is ${over} pixels wider than ${width}`);
@@ -359,7 +360,7 @@ async function inspect(page, path) {
         const file = `${path.slice(1).replaceAll('/', '-') || 'home'}-${width}-${colorScheme}.png`;
         await page.screenshot({ path: join(shots, file), fullPage: true });
       }
-      if (width !== { light: 390, dark: 1280 }[colorScheme]) continue; // axe takes a second
+      if (width !== { light: 360, dark: 1280 }[colorScheme]) continue; // axe takes a second
       await inspectHere(page, `${path}, ${colorScheme}, ${width}`);
     }
   }

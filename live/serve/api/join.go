@@ -124,6 +124,7 @@ var ways = map[string]route{
 	"GET /sotto-model.js":        {way: anyone},
 	"GET /sotto-lease.js":        {way: anyone},
 	"GET /assets/{file...}":      {way: anyone},
+	"GET /help/{file}":           {way: anyone},
 	"GET /hpke_config":           {way: office}, // experiments of two servers are in share 0
 	"POST /tasks/{task}/reports": {way: office},
 

@@ -471,7 +471,7 @@ func TestPartsFail(t *testing.T) {
 	parts[0] = part(503, "nobody")
 	joinHomes(w.router, out, get, parts)
 	if got := out.Body.String(); out.Code != 200 || !strings.Contains(got, "not shown") || strings.Count(got, "</h1>") != 1 ||
-		strings.Count(got, `<li class="card">`) == 0 || strings.Contains(got, "nobody\"") {
+		strings.Count(got, `<th scope="row">`) == 0 || strings.Contains(got, "nobody\"") {
 		t.Errorf("%d %s", out.Code, got)
 	}
 	for _, x := range []struct {
@@ -584,11 +584,11 @@ func TestPagesOfShares(t *testing.T) {
 		last = at
 		w.want(200, "GET", "/experiments/"+name, "")
 	}
-	if some := w.plain("GET", "/?state=draft", "").Body.String(); strings.Count(some, `<li class="card">`) >= len(w.names(t)) ||
+	if some := w.plain("GET", "/?state=draft", "").Body.String(); strings.Count(some, `<th scope="row">`) >= len(w.names(t)) ||
 		!strings.Contains(some, fmt.Sprintf("of %d in all", len(w.names(t)))) {
 		t.Errorf("of drafts it says %s", some)
 	}
-	if strings.Count(got, "</html>") != 1 || strings.Count(got, `<li class="card">`) != len(w.names(t)) ||
+	if strings.Count(got, "</html>") != 1 || strings.Count(got, `<th scope="row">`) != len(w.names(t)) ||
 		strings.Contains(got, "not shown") {
 		t.Error(got)
 	}

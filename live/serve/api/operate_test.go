@@ -311,7 +311,7 @@ func TestNewIsChecked(t *testing.T) {
 		}
 		return out
 	}
-	const fine = "Nothing is missing: this can be made."
+	const fine = "Nothing is missing: you can make the draft."
 	if page := b.want(200, "POST", "/new", shopForm("do", "check")); !strings.Contains(page, fine) {
 		t.Error(page) // who has no script asks by the button
 	}
@@ -368,12 +368,13 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	b := w.login(w.key)
 	w.want(201, "POST", "/v1/experiments", strings.Replace(shop, "name: shop", "name: first", 1))
 	for _, c := range []struct{ form, field, detail, missing string }{
-		{form(), "name", "is missing", "Name, Arms, Window, A unit is a, Budget of a unit, ε"},
+		{form(), "goal", "is missing", "Goal, Name, Arms, Window, A unit is a, Budget of a unit, ε"},
 		{shopForm("name", "", "arms", ""), "name", "is missing", "Name, Arms"},
-		{shopForm("name", "", "epsilon", "0"), "epsilon", "must be above 0", "Name"},
+		{shopForm("name", "", "epsilon", "0"), "name", "is missing", "Name"},
+		{shopForm("policy", ""), "goal", "is missing", "Goal"},
 		{shopForm("arms", "", "values", "red = 1", "keep", "red"), "arms", "is missing", "Arms"},
 		{shopForm("name", "Shop!", "arms", ""), "name", "must be at most", "Arms"},
-		{shopForm("name", "", "window", "soon"), "window", "", "Name"},
+		{shopForm("name", "", "window", "soon"), "name", "is missing", "Name"},
 		{shopForm("policy", "dp-sed"), "risk", "is missing", "Risk"},
 		{shopForm("name", "first"), "name", "the name is taken", ""},
 		{shopForm("name", "first", "arms", ""), "name", "the name is taken", "Arms"},
@@ -400,6 +401,45 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 		if got.Field != c.field || !strings.Contains(got.Detail, c.detail) || strings.Join(got.Missing, ", ") != c.missing ||
 			got.OK != (c.field == "") || got.Taken != (c.detail == "the name is taken") {
 			t.Errorf("%s: %+v, must be %s: %s, missing %s", c.form, got, c.field, c.detail, c.missing)
+		}
+	}
+}
+
+// All that is wrong is said at once, each at its field, and the first has the focus; nothing is said of what goes by a
+// field that is wrong.
+func TestNewSaysAllThatIsWrong(t *testing.T) {
+	w := newWorld(t)
+	b := w.login(w.key)
+	w.want(201, "POST", "/v1/experiments", shop)
+	for _, c := range []struct{ form, fields string }{
+		{shopForm("policy", "", "arms", "red", "values", "blue = 1", "window", "soon", "epsilon", "0", "rate", "much"),
+			"goal name arms values window epsilon rate"},
+		{shopForm("name", "other", "low", "5", "high", "3", "default", "4", "floor", "2"), "low floor"},
+		{shopForm("name", "Other!", "unit", "", "assignments", "0"), "name unit assignments"},
+		{shopForm("name", "other", "policy", "nothing", "risk", "0.05"), "policy"},
+		{shopForm("name", "other", "arms", "red", "keep", "blue", "traffic", "-1"), "arms traffic"},
+	} {
+		var got struct {
+			Wrong []struct{ Field, Detail string }
+		}
+		if err := json.Unmarshal([]byte(b.want(200, "POST", "/new/check", c.form)), &got); err != nil {
+			t.Fatal(err)
+		}
+		var fields []string
+		out := b.do("POST", "/new", c.form+"&do=create")
+		page := out.Body.String()
+		for _, one := range got.Wrong {
+			fields = append(fields, one.Field)
+			if at := regexp.MustCompile(`id="` + one.Field + `-error">[^<]`); !at.MatchString(page) || !strings.Contains(page, `<a href="#`+one.Field+`">`) {
+				t.Errorf("%s is not wrong in %s", one.Field, page)
+			}
+		}
+		if strings.Join(fields, " ") != c.fields {
+			t.Errorf("%s: wrong are %v, must be %s", c.form, got.Wrong, c.fields)
+		}
+		if focus := regexp.MustCompile(`name="(\w+)"[^>]* autofocus`).FindAllStringSubmatch(page, -1); c.fields != "policy" && (len(focus) != 1 ||
+			focus[0][1] != strings.Fields(c.fields)[0]) {
+			t.Errorf("the focus is on %v, must be on the first of %s", focus, c.fields)
 		}
 	}
 }

@@ -21,6 +21,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"GET " + one:             f.shown(p.Experiment),
 		"GET " + one + "/events": f.shown(p.Events),
 		"GET /assets/{file...}":  f.page(0, p.Asset),
+		"GET /help/{file}":       f.page(0, p.Document),
 		"GET /login":             f.page(0, p.AskLogin),
 		"POST /login":            f.page(0, p.Login),
 		"POST /logout":           f.page(0, p.Logout),
@@ -61,7 +62,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 // of other origins may read (CORS) is the rest alone, also where their site is the same.
 func isAPI(path string) bool {
 	return path != "/" && path != "/login" && path != "/logout" && path != "/new" && path != "/keys" &&
-		path != "/account" && !slices.ContainsFunc([]string{"/experiments/", "/assets/", "/new/", "/keys/", "/login/"},
+		path != "/account" && !slices.ContainsFunc([]string{"/experiments/", "/assets/", "/new/", "/keys/", "/login/", "/help/"},
 		func(of string) bool { return strings.HasPrefix(path, of) })
 }
 

@@ -99,7 +99,7 @@ func (a *Answer) score(r *Summary, arm, control int) {
 	if r.Metrics == nil && r.Guards == nil {
 		return
 	}
-	a.Rows = append(a.Rows, scored("reward", "goal", r.Arms[control].Mean, r.Arms[arm].Mean, a.Interval, r.hi-r.lo))
+	a.Rows = append(a.Rows, scored(goalOf(r.decl), "goal", r.Arms[control].Mean, r.Arms[arm].Mean, a.Interval, r.hi-r.lo))
 	if r.Metrics != nil {
 		for _, m := range r.Metrics.Each {
 			a.Rows = append(a.Rows, scored(m.Title(), "metric", m.Arms[control].Mean, m.Arms[arm].Mean,

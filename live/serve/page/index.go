@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sotto-dp/sotto/internal/words"
+	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/serve"
 )
 
@@ -57,12 +59,15 @@ type Entry struct {
 	Decisions         int
 	Promise           string // such as "at most ε = 1 per person"
 	Made              time.Time
+	Age               string     // since it was made, in days
+	Next              string     // what comes next, or is to be done
+	Winner            string     // what everybody gets since it has stopped; empty before
 	Known             *Known     // of the arms; nil where nothing was released, or there are contexts
 	info              serve.Info // of this engine's, else empty
 }
 
-// A Known is a verdict in a word and in a sentence.
-type Known struct{ Word, Text string }
+// A Known is a verdict in a word and in a sentence, and the arm that it is about.
+type Known struct{ Word, Text, Leader string }
 
 // Beside is what other engines have of a list.
 type Beside struct {
@@ -154,9 +159,54 @@ func entriesOf(all []serve.Info, reads bool) (out []Entry) {
 		if info.Contextual != nil {
 			e.Decisions = info.Contextual.Decisions
 		}
+		e.Next, e.Winner = nextOf(info, e.State)
 		out = append(out, e)
 	}
 	return out
+}
+
+// nextOf says what comes next of an experiment, or is to be done, and what everybody gets once it has stopped.
+func nextOf(info serve.Info, s State) (next, winner string) {
+	x := &info.Experiment
+	ends := ""
+	if !x.End.IsZero() {
+		ends = "ends " + clockOf(x.End)
+	}
+	switch s {
+	case Draft:
+		return "to be started", ""
+	case Starting:
+		return "starts " + clockOf(info.Until), ""
+	case Collecting, Awaiting:
+		if !info.NotBefore.IsZero() && info.First.IsZero() {
+			return "first release from " + clockOf(info.NotBefore), ""
+		}
+		return ends, ""
+	case Paused:
+		return "to be resumed or stopped", ""
+	case Stopping:
+		if info.Wait == "rewards" {
+			return "last rewards until " + clockOf(info.Until), ""
+		}
+		return "last release", ""
+	case Failed:
+		return "to be looked at, and stopped", ""
+	}
+	switch {
+	case info.Keep >= 0 && info.Keep < len(x.Arms):
+		winner = x.Arms[info.Keep].Name
+	case x.Contextual != nil:
+		winner = keptOf(info)
+	}
+	return "", winner
+}
+
+// ageOf is how old something is in whole days, so that a list is the same all day.
+func ageOf(d time.Duration) string {
+	if days := int(d / (24 * time.Hour)); days > 0 {
+		return words.Several(days, "day")
+	}
+	return "today"
 }
 
 // indexOf is the page that is asked for, of experiments that who asks may see. Beyond the last page there is the last.
@@ -213,8 +263,13 @@ func known(all []Entry) {
 		if in.Experiment.Name == "" || in.Contextual != nil {
 			continue
 		}
-		if v := serve.VerdictOf(&in.Experiment, in.Arms); v.Leader != "" {
-			all[i].Known = &Known{string(v.Word), v.Text}
+		v := serve.VerdictOf(&in.Experiment, in.Arms)
+		if v.Leader == "" {
+			continue
+		}
+		all[i].Known = &Known{string(v.Word), v.Text, v.Leader}
+		if sure := v.Word == interval.Conclusive || v.Word == interval.NoDifference; sure && all[i].Group == "running" {
+			all[i].Next = "has its answer: to be stopped"
 		}
 	}
 }
@@ -232,7 +287,11 @@ func (p *Pages) HomeBeside(w http.ResponseWriter, r *http.Request, of Beside) er
 	}
 	f := p.frame(r, "Experiments")
 	all := append(of.Entries, entriesOf(p.cfg.Engine.List(r.Context()), f.Who.Reads)...)
-	p.write(w, http.StatusOK, "home.html", Home{f, indexOf(all, ask), of.Lacks})
+	index := indexOf(all, ask)
+	for i := range index.Experiments {
+		index.Experiments[i].Age = ageOf(p.cfg.Engine.Time().Sub(index.Experiments[i].Made))
+	}
+	p.write(w, http.StatusOK, "home.html", Home{f, index, of.Lacks})
 	return nil
 }
 

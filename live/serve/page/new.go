@@ -42,7 +42,8 @@ type NewForm struct {
 // Checked says what a declaration promises, or what is wrong with it. Both are nil before
 // it was looked at.
 type Checked struct {
-	Wrong   *Wrong
+	Wrong   *Wrong  // the first of Wrongs
+	Wrongs  []Wrong // in the order of the form
 	Promise *Promise
 	Missing []string // labels of what must still be filled in
 	Odds    string   // what the budget allows, if there is one
@@ -68,18 +69,40 @@ type Field struct {
 	Mode                     string // of the keyboard that is shown, or empty
 	Lines                    int    // 0: one, that has no end
 	Wrong                    string // what is wrong with it, or empty
+	First                    bool   // it is the first that is wrong
 }
 
 func (n NewForm) field(name, hint string) Field {
 	out := Field{Name: name, Label: labelOf(name), Hint: hint, Value: n.Fields[name]}
-	if n.Wrong != nil && n.Wrong.Field == name {
-		out.Wrong = n.Wrong.Detail
+	if at := n.at(name); at >= 0 {
+		out.Wrong, out.First = n.Wrongs[at].Detail, at == 0
 	}
 	return out
 }
 
+// at is which of what is wrong is a field's, −1 if none is.
+func (c Checked) at(field string) int {
+	return slices.IndexFunc(c.Wrongs, func(w Wrong) bool { return w.Field == field })
+}
+
+// Has says that a field is wrong.
+func (c Checked) Has(field string) bool { return c.at(field) >= 0 }
+
+// blame says what is wrong, in the order of the form.
+func (c *Checked) blame(all ...Wrong) {
+	at := func(w Wrong) int {
+		return slices.IndexFunc(newFields, func(f newField) bool { return f.name == w.Field })
+	}
+	slices.SortStableFunc(all, func(a, b Wrong) int { return cmp.Compare(at(a), at(b)) })
+	if c.Wrongs = all; len(all) > 0 {
+		c.Wrong = &all[0]
+	}
+}
+
+type newField struct{ name, key, label string }
+
 // newFields are those of the form, in its order, with the keys of the declaration whose errors are theirs.
-var newFields = []struct{ name, key, label string }{
+var newFields = []newField{
 	{"goal", "", "Goal"}, {"name", "name", "Name"}, {"description", "description", "Description"},
 	{"arms", "arms", "Arms, one a line"}, {"values", "arms.value", "Values, one a line"},
 	{"low", "reward.range", "Lowest"}, {"high", "", "Highest"}, {"default", "reward.default", "If none comes"},
@@ -104,13 +127,18 @@ func labelOf(field string) string {
 
 // needed are the fields that must be filled in, with what declares something where they are not.
 var needed = []struct{ name, stand, why string }{
+	{"goal", goalEarn, "say which of the two you want"},
 	{"name", "x", "the experiment needs one"}, {"arms", "a\nb", "give two at least"}, {"window", "24h", "say how long a reward may take, such as 24h"},
 	{"unit", "person", "say whose rewards are protected, such as person"}, {"epsilon", "1", "1 is usual"},
 	{"risk", "0.05", "say how probably this policy may be wrong when it stops, such as 0.05"},
 }
 
-// needs says whether a field must be filled in: the risk for policies that stop by themselves.
+// needs says whether a field must be filled in: the risk for policies that stop by themselves, and the goal where no
+// policy says it.
 func (p *Pages) needs(field string, f map[string]string) bool {
+	if field == "goal" {
+		return f["policy"] == ""
+	}
 	return field != "risk" || f["policy"] != decl.SplitPolicy && p.decides(f["policy"])
 }
 
@@ -126,8 +154,8 @@ const (
 	goalDecide = "decide"
 )
 
-// firstFields are what the form begins with.
-var firstFields = map[string]string{"goal": goalEarn, "epsilon": "1", "unit": "person", "assignments": "1",
+// firstFields are what the form begins with. Which goal somebody has is for them to say.
+var firstFields = map[string]string{"epsilon": "1", "unit": "person", "assignments": "1",
 	"low": "0", "high": "1", "default": "0", "window": "24h", "floor": "0.05"}
 
 // AskNew shows the form: with ?as=text that of the text.
@@ -238,11 +266,12 @@ func (p *Pages) readNew(w http.ResponseWriter, r *http.Request) (n NewForm, do s
 	}
 	n, x, err = p.declared(in)
 	do = in.Get("do")
-	if err != nil {
-		n.Wrong = p.wrongOf(err)
-		if n.Wrong == nil {
-			return n, do, nil, err
-		}
+	if bad := p.wrongOf(err); err != nil && bad == nil {
+		return n, do, nil, err
+	} else if bad != nil {
+		n.blame(*bad)
+	}
+	if n.Wrong != nil {
 		return n, do, nil, nil
 	}
 	n.declares = x.Name
@@ -259,100 +288,122 @@ func (p *Pages) declared(in url.Values) (n NewForm, x *decl.Experiment, err erro
 	for _, f := range newFields {
 		n.Fields[f.name] = strings.TrimSpace(in.Get(f.name))
 	}
-	text, missing := n.Text, error(nil)
-	if !n.AsText {
-		n.Text, n.Odds = textOf(n.Fields), oddsOfForm(n.Fields)
-		text = n.Text
-		if n.Missing, missing = p.missingOf(n.Fields); missing != nil {
-			text = textOf(p.stood(n.Fields))
+	if n.AsText {
+		x, err = p.parse(n.Text)
+		return n, x, err
+	}
+	n.Text, n.Odds = textOf(n.Fields), oddsOfForm(n.Fields)
+	var all []Wrong
+	n.Missing, all = p.missingOf(n.Fields)
+	all = append(all, p.checkFields(n.Fields)...)
+	for {
+		if x, err = p.parse(textOf(stood(n.Fields, all))); err == nil {
+			break
 		}
-		if err := p.checkFields(n.Fields); err != nil {
+		bad := p.wrongOf(err)
+		if bad == nil {
 			return n, nil, err
 		}
-	}
-	x, err = decl.Reader{Catalog: p.cfg.Catalog}.Parse("declaration", []byte(text))
-	if err == nil {
-		err = x.Check()
-	}
-	if err == nil {
-		return n, x, missing
-	}
-	if bad := p.wrongOf(err); bad != nil && !n.AsText {
 		field := fieldOf(bad.Field)
-		if missing != nil && n.Fields[field] == "" { // it is wrong of what stands in for it, or with it
-			return n, nil, missing
+		// What is wrong with what stands in for another field is not the form's; after another policy all may be.
+		if len(all) > 0 && n.Fields[field] == "" || slices.ContainsFunc(all, func(w Wrong) bool { return w.Field == field || w.Field == "policy" }) {
+			break
 		}
-		return n, nil, &FieldError{http.StatusBadRequest, field, bad.Detail}
+		all = append(all, Wrong{Field: field, Detail: bad.Detail})
 	}
-	return n, nil, err
+	n.blame(all...)
+	return n, x, nil
 }
 
-// missingOf are the labels of the fields that must be filled in and are not, and an error that names the first.
-func (p *Pages) missingOf(f map[string]string) (labels []string, err error) {
+// parse reads a declaration, and checks it.
+func (p *Pages) parse(text string) (*decl.Experiment, error) {
+	x, err := decl.Reader{Catalog: p.cfg.Catalog}.Parse("declaration", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return x, x.Check()
+}
+
+// missingOf are the labels of the fields that must be filled in and are not, and what is wrong with them.
+func (p *Pages) missingOf(f map[string]string) (labels []string, all []Wrong) {
 	for _, need := range needed {
-		if f[need.name] != "" || !p.needs(need.name, f) {
-			continue
-		}
-		labels = append(labels, strings.TrimSuffix(labelOf(need.name), ", one a line"))
-		if err == nil {
-			err = wrong(need.name, "is missing: %s", need.why)
+		if f[need.name] == "" && p.needs(need.name, f) {
+			labels = append(labels, strings.TrimSuffix(labelOf(need.name), ", one a line"))
+			all = append(all, Wrong{Field: need.name, Detail: "is missing: " + need.why})
 		}
 	}
-	return labels, err
+	return labels, all
 }
 
-// stood are fields with something in the place of those that are missing, so that all others can be read.
-func (p *Pages) stood(f map[string]string) map[string]string {
+// stood are fields with something in the place of those that are wrong, so that all others can be read. What goes by
+// one of these goes with it.
+func stood(f map[string]string, all []Wrong) map[string]string {
 	out := maps.Clone(f)
-	for _, need := range needed {
-		if p.needs(need.name, f) {
-			out[need.name] = cmp.Or(f[need.name], need.stand)
+	for _, w := range all {
+		out[w.Field] = firstFields[w.Field]
+		switch w.Field {
+		case "arms":
+			out["values"], out["shares"], out["keep"] = "", "", ""
+		case "low", "high":
+			out["low"], out["high"], out["default"], out["effect"], out["rate"] = "0", "1", "0", "", ""
 		}
 	}
-	if f["arms"] == "" { // which these are of
-		out["values"], out["shares"], out["keep"] = "", "", ""
+	for _, need := range needed {
+		if slices.ContainsFunc(all, func(w Wrong) bool { return w.Field == need.name }) {
+			out[need.name] = need.stand
+		}
 	}
 	return out
 }
 
 // checkFields refuses what would not be a number in the declaration, and a budget that the policy
 // would be blamed for.
-func (p *Pages) checkFields(f map[string]string) error {
+func (p *Pages) checkFields(f map[string]string) (all []Wrong) {
+	bad := func(name, format string, args ...any) {
+		if !slices.ContainsFunc(all, func(w Wrong) bool { return w.Field == name }) {
+			all = append(all, Wrong{Field: name, Detail: fmt.Sprintf(format, args...)})
+		}
+	}
+	refuse := func(err error) {
+		if w := p.wrongOf(err); w != nil {
+			bad(w.Field, "%s", w.Detail)
+		}
+	}
 	for _, name := range []string{"risk", "horizon", "epsilon", "assignments", "per_person", "low", "high",
 		"default", "floor", "effect", "rate", "traffic"} {
 		if f[name] != "" && !isNumber(f[name]) {
-			return wrong(name, "must be a number, such as 1.5, with a point")
+			bad(name, "must be a number, such as 1.5, with a point")
 		}
+	}
+	if x, _ := strconv.ParseFloat(f["epsilon"], 64); f["epsilon"] != "" && x <= 0 {
+		bad("epsilon", "must be above 0")
+	}
+	if f["public"] != "" && f["public"] != "on" {
+		bad("public", "must be on or not there")
 	}
 	learn, _ := p.policies()
 	learns := slices.ContainsFunc(learn, func(q Policy) bool { return q.Name == f["policy"] })
-	switch x, _ := strconv.ParseFloat(f["epsilon"], 64); {
-	case f["epsilon"] != "" && x <= 0:
-		return wrong("epsilon", "must be above 0")
-	case f["public"] != "" && f["public"] != "on":
-		return wrong("public", "must be on or not there")
+	switch {
 	case f["goal"] != "" && f["goal"] != goalEarn && f["goal"] != goalDecide:
-		return wrong("goal", "must be %s or %s", goalEarn, goalDecide)
+		bad("goal", "must be %s or %s", goalEarn, goalDecide)
 	case f["goal"] == goalEarn && p.decides(f["policy"]), f["goal"] == goalDecide && learns:
-		return wrong("policy", "must be one for your goal: choose another policy, or another goal")
+		bad("policy", "must be one for your goal: choose another policy, or another goal")
 	}
-	if _, err := metricsOf(f); err != nil {
-		return err
-	}
+	_, err := metricsOf(f)
+	refuse(err)
 	if f["arms"] == "" {
-		return nil
+		return all
 	}
 	shares, err := linesOf(f, "shares", "share, such as red = 0.5")
-	if err != nil {
-		return err
-	}
-	for arm, text := range shares {
-		if !isNumber(text) {
-			return wrong("shares", "of %q must be a number, such as 0.5, with a point", arm)
+	refuse(err)
+	for _, arm := range slices.Sorted(maps.Keys(shares)) {
+		if !isNumber(shares[arm]) {
+			bad("shares", "of %q must be a number, such as 0.5, with a point", arm)
 		}
 	}
 	_, err = valuesOf(f)
-	return err
+	refuse(err)
+	return all
 }
 
 func isNumber(text string) bool {
@@ -520,7 +571,11 @@ func textOf(f map[string]string) string {
 		unread("values")
 	}
 	policy := policyOf(f)
-	add("policy: {policy: %s}", quoted(policy))
+	if f["goal"] == "" && f["policy"] == "" {
+		add("# policy: split for an A/B test, auto to earn while learning")
+	} else {
+		add("policy: {policy: %s}", quoted(policy))
+	}
 	if shares, err := linesOf(f, "shares", ""); err != nil {
 		unread("shares")
 	} else if len(shares) > 0 {
@@ -643,17 +698,19 @@ func (p *Pages) New(w http.ResponseWriter, r *http.Request) error {
 		n.Forecast = p.forecast(r.Context(), n.Fields, x)
 		return p.new(w, r, http.StatusOK, n)
 	case p.cfg.Demo:
-		n.Promise, n.Wrong = nil, &Wrong{Detail: "this is the demonstration, which keeps " +
+		n.Promise = nil
+		n.blame(Wrong{Detail: "this is the demonstration, which keeps " +
 			"nothing: start sotto serve " +
-			"without --demo for experiments of your own"}
+			"without --demo for experiments of your own"})
 		return p.new(w, r, http.StatusForbidden, n)
 	}
 	if err := p.cfg.Mine(w, x); err != nil {
 		return err
 	}
 	if err := p.cfg.Engine.Create(r.Context(), *x); err != nil {
-		if n.Wrong = p.wrongOf(err); n.Wrong != nil {
+		if bad := p.wrongOf(err); bad != nil {
 			n.Promise = nil
+			n.blame(*bad)
 			return p.new(w, r, p.statusOf(err), n)
 		}
 		return err
@@ -668,13 +725,14 @@ func (p *Pages) taken(ctx context.Context, n *NewForm) bool {
 	if n.AsText {
 		name = n.declares
 	}
-	if n.Wrong != nil && n.Wrong.Field != "name" && n.Missing == nil {
+	if n.Has("name") {
 		return false // what is wrong there comes first
 	}
 	if names, err := p.cfg.Names(ctx); err != nil || !slices.Contains(names, name) {
 		return false
 	}
-	n.Wrong, n.Promise = p.wrongOf(serve.ErrExists), nil
+	n.Promise = nil
+	n.blame(append(n.Wrongs, *p.wrongOf(serve.ErrExists))...)
 	return true
 }
 
@@ -690,6 +748,10 @@ func (p *Pages) CheckNew(w http.ResponseWriter, r *http.Request) error {
 	if err := p.templates["new.html"].ExecuteTemplate(&html, "checked", n.Checked); err != nil {
 		return err
 	}
+	type fault struct {
+		Field  string `json:"field"`
+		Detail string `json:"detail"`
+	}
 	out := struct {
 		OK     bool   `json:"ok"`
 		Field  string `json:"field,omitempty"`
@@ -697,12 +759,17 @@ func (p *Pages) CheckNew(w http.ResponseWriter, r *http.Request) error {
 		Line   int    `json:"line,omitempty"`
 		Column int    `json:"column,omitempty"`
 		Taken  bool   `json:"taken,omitempty"` // the name is
+		// Wrong is all that is wrong, of which Field and Detail are the first.
+		Wrong []fault `json:"wrong,omitempty"`
 		// Missing are the labels of what must still be filled in.
 		Missing []string `json:"missing,omitempty"`
 		Odds    string   `json:"odds"`
 		HTML    string   `json:"html"`
 		Text    string   `json:"text"` // the declaration
 	}{OK: n.Wrong == nil, Taken: taken, Missing: n.Missing, Odds: n.Odds, HTML: html.String(), Text: n.Text}
+	for _, w := range n.Wrongs {
+		out.Wrong = append(out.Wrong, fault{w.Field, w.Detail})
+	}
 	if n.Wrong != nil {
 		out.Field, out.Detail, out.Line, out.Column = n.Wrong.Field, n.Wrong.Detail, n.Wrong.Line,
 			n.Wrong.Column

@@ -14,7 +14,7 @@
 //
 // Each *.html file but layout.html is a page, and is given its struct: home.html a Home,
 // experiment.html a Shown, login.html a Login, arrived.html an Arrived, problem.html a Problem, new.html a NewForm,
-// confirm.html a Confirm, keys.html a Keys, ledger.html a Ledger, account.html an Account. Templates whose names begin
+// confirm.html a Confirm, keys.html a Keys, ledger.html a Ledger, account.html an Account, help.html a Help. Templates whose names begin
 // with "live-" are fragments: they are given a *View alone, stand in an element whose id is their
 // name, and are sent again when what they show has changed; so they must not say who looks. The
 // charts' data are a Data: see there how an event changes it.

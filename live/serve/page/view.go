@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/sotto-dp/sotto/internal/words"
 	"github.com/sotto-dp/sotto/interval"
 	"github.com/sotto-dp/sotto/live/serve"
+	"github.com/sotto-dp/sotto/play"
 )
 
 // A State is what an experiment does, as a page says it.
@@ -57,6 +59,8 @@ type View struct {
 	Verdict           *interval.Verdict  // nil where there are contexts
 	Kept              string             // the arm that everybody gets since it has stopped
 	Lo, Hi            float64            // the range of rewards
+	Goal              string             // what means are of, such as "order per person"
+	Reward            string             // what a reward is, in a sentence
 	Confidence        float64            // of all intervals together, at all times
 	Condition         string             // on which intervals hold; empty if on none
 	Metrics           *serve.Measures    // nil where none were declared
@@ -127,6 +131,33 @@ func protected(guarantee string) string {
 	return strings.ToUpper(guarantee[:1]) + guarantee[1:] + ". Budgets of several experiments add up."
 }
 
+// goalOf names what an experiment is about, by the event that reports it if there is one.
+func goalOf(x *serve.Experiment) string {
+	per := "decision"
+	if x.Assignments() == 1 && x.Contextual == nil {
+		per = x.Unit.Of
+	}
+	return cmp.Or(x.Field, x.Event, "reward") + " per " + per
+}
+
+// rewardOf says what a reward is.
+func rewardOf(x *serve.Experiment) string {
+	what := "a number that your product reports"
+	switch {
+	case x.Aggregate == string(play.CountUp) && x.Event != "":
+		what = "how many events “" + x.Event + "” come"
+	case x.Field != "":
+		what = "“" + x.Field + "” of the event “" + x.Event + "”"
+	case x.Event != "":
+		what = "the event “" + x.Event + "”"
+	}
+	if x.Aggregate == string(play.AddUp) || x.Aggregate == string(play.TakeMost) {
+		what = "the " + x.Aggregate + " of " + what
+	}
+	lo, hi := x.Range()
+	return fmt.Sprintf("A reward is %s, from %s to %s, and may take %s to come.", what, words.Number(lo), words.Number(hi), lasts(x.Window))
+}
+
 // viewOf is all of a view but what takes the transcript.
 func viewOf(info serve.Info, r *Summary) *View {
 	decl := info.Experiment
@@ -137,6 +168,7 @@ func viewOf(info serve.Info, r *Summary) *View {
 		Condition: decl.IntervalCondition(), Metrics: r.Metrics, Guards: r.Guards, Ramp: r.Ramp, Cells: r.Cells,
 		Ratio: info.SampleRatio(), First: info.First,
 		NotBefore: info.NotBefore, Lines: info.Lines, Tip: info.Tip}
+	v.Goal, v.Reward = goalOf(&decl), rewardOf(&decl)
 	for i, a := range info.Arms {
 		v.Decisions += a.Decisions
 		v.Arms = append(v.Arms, Arm{Name: decl.Arms[i].Name, Hue: i%8 + 1, Dash: i >= many-1, Off: a.Off,

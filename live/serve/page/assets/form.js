@@ -9,12 +9,13 @@
   const radios = [...form.querySelectorAll("[type=radio]")];
   let asked = 0, timer = 0, forecast = null, goal = "";
 
-  const show = (field, detail) => {
+  // Each of all that is wrong is said at its field.
+  const show = all => {
     for (const error of form.querySelectorAll(".error[id$='-error']")) {
-      const name = error.id.slice(0, -"-error".length), wrong = name === field;
+      const name = error.id.slice(0, -"-error".length), wrong = all.find(w => w.field === name);
       const input = form.elements[name];
       error.hidden = !wrong;
-      if (wrong) error.textContent = detail;
+      if (wrong) error.textContent = wrong.detail;
       if (wrong && error.closest("details")) error.closest("details").open = true;
       if (wrong && error.closest(".field")) error.closest(".field").hidden = false;
       if (!(input instanceof Element)) continue; // radio buttons
@@ -70,11 +71,13 @@
     }
     if (preview) preview.textContent = said.text;
     if (odds) [odds.textContent, odds.hidden] = [said.odds, !said.odds];
-    const quiet = !said.ok && !said.taken && said.field && form.elements[said.field] && !been.has(said.field);
+    const faults = said.wrong ?? [], blamed = faults.filter(w => !form.elements[w.field] || been.has(w.field) || said.taken && w.field === "name");
+    const quiet = !said.ok && !blamed.length;
     checked.replaceChildren(quiet ? "" : document.createRange().createContextualFragment(said.html));
-    rest.hidden = !quiet;
-    if (quiet) rest.textContent = "Still to be filled in: " + (said.missing ?? [said.field]).join(", ") + ".";
-    show(said.ok || quiet ? "" : said.field, said.detail);
+    for (const line of checked.querySelectorAll("li[data-of]")) line.hidden = !blamed.some(w => w.field === line.dataset.of);
+    rest.hidden = !said.missing;
+    rest.textContent = said.missing ? "Still to be filled in: " + said.missing.join(", ") + "." : "";
+    show(blamed);
     forecast?.abort();
     if (said.ok) look(); else by("ahead").hidden = true;
   };
@@ -126,7 +129,7 @@
   const changed = [...form.elements].filter(field => /checkbox|radio/.test(field.type) ? field.checked !== field.defaultChecked
     : "defaultValue" in field && field.value !== field.defaultValue);
   for (const field of form.elements) {
-    if (field.getAttribute("aria-invalid") || changed.includes(field) && field !== document.activeElement) been.add(field.name);
+    if (field.getAttribute("aria-invalid") || field.name && by(field.name + "-error")?.hidden === false || changed.includes(field) && field !== document.activeElement) been.add(field.name);
   }
   restore();
   choose();

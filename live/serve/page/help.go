@@ -1,0 +1,141 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"github.com/sotto-dp/sotto/docs"
+)
+
+// A Help is one of the documents, which the program has with it: a service may be where there is no network.
+type Help struct {
+	Frame
+	Body template.HTML
+}
+
+// Help is the address of the document that says more of the page: each of these has a link to it.
+func (f Frame) Help() string {
+	switch {
+	case f.Path == "/new":
+		return "/help/abtest.md"
+	case f.Path == "/account":
+		return "/help/serve.md#one-person-all-experiments"
+	case f.Path == "/login", strings.HasPrefix(f.Path, "/keys"):
+		return "/help/serve.md#keys"
+	case strings.HasSuffix(f.Path, "/ledger"):
+		return "/help/privacy.md"
+	case strings.HasPrefix(f.Path, "/experiments/"):
+		return "/help/inference.md"
+	case strings.HasPrefix(f.Path, "/help/"):
+		return "/help/README.md"
+	}
+	return "/help/serve.md#in-a-browser"
+}
+
+// Document shows one of the documents.
+func (p *Pages) Document(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("file")
+	src, err := docs.Files.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+		return &FieldError{http.StatusNotFound, "", "there is no such document"}
+	} else if err != nil {
+		return err
+	}
+	title, body, err := rendered(src)
+	if err != nil {
+		return err
+	}
+	p.write(w, http.StatusOK, "help.html", Help{p.frame(r, title), body})
+	return nil
+}
+
+// rendered is a document as HTML. Headings have the addresses that hosts of Git give them. Of links to what the program
+// does not have with it, and of pictures, the text is left. Goldmark leaves out all HTML of a document.
+func rendered(src []byte) (title string, body template.HTML, err error) {
+	md := goldmark.New(goldmark.WithExtensions(extension.NewTable(
+		extension.WithTableCellAlignMethod(extension.TableCellAlignNone))))
+	doc := md.Parser().Parse(text.NewReader(src))
+	ids := map[string]int{}
+	var away []ast.Node
+	err = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Heading:
+			words := wordsOf(n, src)
+			id := anchor(words)
+			if ids[id]++; ids[id] > 1 {
+				id += "-" + strconv.Itoa(ids[id]-1)
+			}
+			if n.SetAttributeString("id", []byte(id)); title == "" {
+				title = words
+			}
+		case *ast.Link:
+			file, _, _ := strings.Cut(string(n.Destination), "#")
+			if _, err := fs.Stat(docs.Files, path.Clean(file)); file != "" && err != nil && !strings.HasPrefix(file, "https://") {
+				away = append(away, n)
+			}
+		case *ast.Image:
+			away = append(away, n)
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		return "", "", err
+	}
+	for _, n := range away {
+		for c := n.FirstChild(); c != nil; c = n.FirstChild() {
+			n.Parent().InsertBefore(n.Parent(), n, c)
+		}
+		n.Parent().RemoveChild(n.Parent(), n)
+	}
+	var out bytes.Buffer
+	err = md.Renderer().Render(&out, src, doc)
+	return title, template.HTML(out.String()), err
+}
+
+// anchor is a heading in lower case, with hyphens for spaces, and without punctuation.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsNumber(r), unicode.IsMark(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+// wordsOf is the text of a node.
+func wordsOf(n ast.Node, src []byte) string {
+	var out strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		switch n := n.(type) {
+		case *ast.Text:
+			if entering {
+				out.Write(util.UnescapePunctuations(n.Segment.Value(src)))
+			}
+		case *ast.String:
+			if entering {
+				out.Write(n.Value)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return out.String()
+}
