@@ -48,7 +48,7 @@
 // or a table ([Table]), chooses what is played ([Interactive]), or feeds rewards as it goes
 // ([Continual]). The worst of a list of them, with score and threshold, is searched for on games
 // that are not used again, so the one test left has all of γ. The attacker sees all releases or
-// plays only. His score is the log-likelihood ratio of the releases: exact for Laplace and Gaussian
+// plays only. The score is the log-likelihood ratio of the releases: exact for Laplace and Gaussian
 // sums and for every counter where each round is released, and up to 1 % for sparse vectors, whose
 // threshold's noise is integrated on a grid. The claim is what the subject's ledger was charged.
 // [VectorSubject] and [MessageSubject] do the same for linear policies and for the messages of

@@ -17,7 +17,7 @@ import (
 // cap is the claim.
 
 // A teller releases a reward y to the attacker: the log-likelihood ratio of y = 1 against y = 0 of
-// all he saw is the score.
+// all it saw is the score.
 type teller func(y float64, src *noise.Fast) (score float64, err error)
 
 // told is the audit of a teller.
@@ -245,7 +245,7 @@ func years(limit privacy.Pure, broken string) teller {
 }
 
 // shares is the audit of two users, in two goroutines, who send what one release.Randomizer makes
-// of their rewards. The attacker is the second of them: he knows that his reward is 0, and so his
+// of their rewards. The attacker is the second of them, and knows that its own reward is 0, and so its
 // noise. Repeats has both get the same noise, as a source that two read at a time has it.
 func shares(name string, m privacy.Aggregated, repeats bool) (direct, error) {
 	r, err := release.NewRandomizer(m)

@@ -14,7 +14,7 @@ const AnyExperiment = "*"
 // SignUnit signs the name of a unit for a page, which sends it to the service with a key of the scope
 // browser: as unit_token, or as OpenFeature's targetingKey. Key is one of the scope sign, and stays
 // on the product's server. Until then, rounded down to a second, whoever has what it returns gets the
-// unit's decisions in the experiment: give it to her alone, and for no longer than her visit.
+// unit's decisions in the experiment: give it to them alone, and for no longer than their visit.
 //
 // It is base64url(unit) "." seconds "." base64url(mac), where mac is the HMAC-SHA256, under the
 // SHA-256 of the key, of the experiment, a line feed, and what comes before the second dot.

@@ -167,8 +167,8 @@ func TestOneReleaseOfTheMartingale(t *testing.T) {
 	}
 }
 
-// Whoever plays greedily on the released means, in batches that he chooses by them, and looks after
-// each release, finds a mean outside its interval in 5 % of all runs at most, and so he does with a
+// Whoever plays greedily on the released means, in batches that are chosen by them, and looks after
+// each release, finds a mean outside its interval in 5 % of all runs at most, and so with a
 // difference. Intervals that leave the noise's part out, or that hold at one time alone, are found
 // out.
 //

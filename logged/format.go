@@ -24,16 +24,16 @@ import (
 //
 // A guarantee protects one contribution: a reward that is added to one sum, once. With User the
 // rows of a person, which have the same name in that column, become one contribution: first an arm
-// is drawn, uniformly among the arms that she has rows of; then her rows of that arm are clipped to
-// [Lo,Hi], and their mean is what she contributes. Her other rows are not used.
+// is drawn, uniformly among the arms that they have rows of; then their rows of that arm are clipped to
+// [Lo,Hi], and their mean is what they contribute. Their other rows are not used.
 //
 // The draw is a hash of the person's name and the arm's under a key that is random, or follows from
-// Seed: the arm with the smallest one is hers. So it depends on the columns of persons and of arms
-// and on coins, and never on a reward, hers or another's: not on whether it is missing either.
-// Whatever all her rewards are, she contributes to the same arm one number within [Lo,Hi]. So two
+// Seed: the arm with the smallest one is theirs. So it depends on the columns of persons and of arms
+// and on coins, and never on a reward, theirs or another's: not on whether it is missing either.
+// Whatever all their rewards are, they contribute to the same arm one number within [Lo,Hi]. So two
 // logs that differ in all the rewards of one person give two lists of contributions that differ in
-// one, and what is ε-DP of one contribution is ε-DP of the person. That she is in the log, and
-// which arms her rows are of, is not protected.
+// one, and what is ε-DP of one contribution is ε-DP of the person. That they are in the log, and
+// which arms their rows are of, is not protected.
 //
 // The mean reward of an arm is then a mean over people, each of whom counts once, and not over rows.
 //
@@ -61,7 +61,7 @@ type Format struct {
 	Lo, Hi      float64
 	SkipMissing bool
 	Dialect             // how the file is written
-	InOrder     bool    // keep the order of the file, in which a person stands at her first row
+	InOrder     bool    // keep the order of the file, in which a person stands at their first row
 	Seed        *uint64 // of the order and of persons' arms; nil: the operating system's coins
 }
 
@@ -106,7 +106,7 @@ func (f Format) Read(r io.Reader) (Log, error) {
 }
 
 // Column reads the rewards alone, without a column of arms. With User a person contributes the mean
-// of all her rows.
+// of all their rows.
 func (f Format) Column(r io.Reader) ([]float64, Summary, error) {
 	var found []float64
 	s, _, key, err := f.scan(r, false, false, func(_ int, x float64) { found = append(found, x) })
@@ -365,7 +365,7 @@ type crowd struct {
 	beyond bool // some row was clipped
 }
 
-// A person has the arm that she was drawn for, among those seen so far.
+// A person has the arm that they were drawn for, among those seen so far.
 type person struct {
 	arm     int
 	draw    []byte
@@ -376,7 +376,7 @@ func newCrowd(key []byte, lo, hi float64) *crowd {
 	return &crowd{keyed: hmac.New(sha256.New, key), lo: lo, hi: hi, index: map[string]int{}}
 }
 
-// add is a row of a person. It decides on her arm before it looks at the reward, and whether
+// add is a row of a person. It decides on their arm before it looks at the reward, and whether
 // that is missing.
 func (c *crowd) add(who string, arm int, name string, reward float64, missing bool) {
 	i, known := c.index[who]

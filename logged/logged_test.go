@@ -320,7 +320,7 @@ func TestShuffleIsUniform(t *testing.T) {
 	}
 }
 
-// A person is drawn for each of her arms alike, however many rows of it she has: three arms with 1,
+// A person is drawn for each of their arms alike, however many rows of it they have: three arms with 1,
 // 2 and 5 rows. χ² with 2 degrees of freedom is above 28 with probability 8e-7.
 func TestPersonsArmsAreUniform(t *testing.T) {
 	var text strings.Builder
@@ -376,7 +376,7 @@ func written(rows []entry, header string, row func(entry) string) string {
 
 func plain(r entry) string { return fmt.Sprintf("p%d,%d,%v", r.who, r.arm, r.reward) }
 
-// The last bits of a person's mean are the same in every order of her rows: (0.1+0.2)+0.3 is
+// The last bits of a person's mean are the same in every order of their rows: (0.1+0.2)+0.3 is
 // not (0.3+0.2)+0.1.
 func TestMeanDoesNotDependOnOrder(t *testing.T) {
 	means := map[float64]bool{}
@@ -465,9 +465,9 @@ func change(t interface{ Fatal(...any) }, f Format, rows []entry, who int, other
 	return moved
 }
 
-// The guarantee per person: whatever all her rewards become, one contribution changes, by at most
+// The guarantee per person: whatever all their rewards become, one contribution changes, by at most
 // the range, and in its place, also after the shuffle. Without a column of persons, which is the
-// broken twin, as many change as she has rows.
+// broken twin, as many change as they have rows.
 func TestOneContributionAPerson(t *testing.T) {
 	twin := 0
 	property := func(t *rapid.T) {
@@ -492,7 +492,7 @@ func TestOneContributionAPerson(t *testing.T) {
 	}
 }
 
-// A person's arm does not depend on which of her rewards are missing, and nobody else's
+// A person's arm does not depend on which of their rewards are missing, and nobody else's
 // contribution changes.
 func TestArmDoesNotDependOnMissing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

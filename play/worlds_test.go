@@ -13,7 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// A report is what one unit does with her ticket: when, after her decision, and what she says.
+// A report is what one unit does with its ticket: when, after its decision, and what it says.
 type report struct {
 	after  int64
 	reward float64
@@ -132,7 +132,7 @@ func early(l *Live, now int64) int64 {
 	return at
 }
 
-// A twin is a way in which a world tells somebody what he must not know.
+// A twin is a way in which a world tells somebody what they must not know.
 type twin int
 
 const (
@@ -140,13 +140,13 @@ const (
 	countsTwice        // a reward that comes twice is answered otherwise
 	closesEarly        // a batch closes when all its rewards are in
 	heedsRewards       // who has had a reward cannot be withdrawn
-	growsByReward      // an arm is added as soon as hers has come
+	growsByReward      // an arm is added as soon as its own has come
 )
 
-// world plays a fixed traffic in which one unit, the one of a decision, reports as she will, and
-// writes down all that anybody sees until her reward is released, in a batch or in the rest: arms, tickets, the
-// answers to everybody, her own ticket's to whoever tries it, what is due, each line, the
-// public part of the state. With withdrawn, somebody says in the middle that she never met it.
+// world plays a fixed traffic in which one unit, the one of a decision, reports as it will, and
+// writes down all that anybody sees until its reward is released, in a batch or in the rest: arms, tickets, the
+// answers to everybody, its own ticket's to whoever tries it, what is due, each line, the
+// public part of the state. With withdrawn, somebody says in the middle that it never met it.
 func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []report) string {
 	t.Helper()
 	s, units := noise.NewFast(1, 2), of()
@@ -202,7 +202,7 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 				status, err := l.Withdraw(mine, now)
 				fmt.Fprintln(&out, "withdrawn", status, err)
 			}
-			// somebody who knows her ticket, when she has had her say
+			// somebody who knows its ticket, when it has had its say
 			if src.IntN(3) == 0 && now >= mine.Deadline-20 {
 				settle("observer", mine, 0, now)
 			}
@@ -248,12 +248,12 @@ func world(t *testing.T, of func() traffic, as twin, withdrawn bool, hers []repo
 		}
 		fmt.Fprintf(&out, "%+v\n", public)
 	}
-	t.Fatal("her reward was never released")
+	t.Fatal("its reward was never released")
 	return ""
 }
 
-// Two runs that differ in one unit's reward, or in whether, how often or when she reports, are the
-// same to everybody until her reward is released.
+// Two runs that differ in one unit's reward, or in whether, how often or when it reports, are the
+// same to everybody until its reward is released.
 func TestTwoWorlds(t *testing.T) {
 	worlds := func(lo, hi float64) map[string][]report {
 		return map[string][]report{
@@ -308,7 +308,7 @@ func TestTwoWorlds(t *testing.T) {
 			t.Errorf("%s: there were %d releases before", name, n)
 		}
 		if rest := strings.HasSuffix(silent, "true\n"); rest != strings.HasPrefix(name, "stopped") {
-			t.Errorf("%s: that her reward is in the rest is %v", name, rest)
+			t.Errorf("%s: that its reward is in the rest is %v", name, rest)
 		}
 		for what, hers := range worlds(c.lo, c.hi) {
 			if got := world(t, c.of, honest, c.withdrawn, hers); got != silent {

@@ -47,7 +47,7 @@ const (
 
 // Aggregated releases the sum of one batch of rewards in [0,1] through the protocol of [Chowdhury
 // and Zhou 2023, Algorithm 1]: each of the users that answer, Users to Invited of them, rounds G
-// times his reward to an integer at random, adds noise and sends the result modulo Modulus; what is
+// times its reward to an integer at random, adds noise and sends the result modulo Modulus; what is
 // released is the sum modulo Modulus, and it is read as a number between −Tau and n·G + Tau, over
 // G. Replacing a reward changes the sum of integers by G at most, and reduction modulo Modulus and
 // reading are post-processing. So the loss follows from G and the noise alone:
@@ -58,13 +58,13 @@ const (
 //	gaussian  a sum of n shares of variance σ² each: the ρ of gaussianSumZCDP ([Chowdhury and Zhou 2023, Theorem 4] by its Lemma 4); n = 1 if one party adds it all
 //
 // Num/Den is b for laplace and polya. For skellam and gaussian it is the variance that each party
-// that adds noise adds: the analyser (central), each user his own (local) or his share (secagg),
+// that adds noise adds: the analyser (central), each user its own (local) or its share (secagg),
 // each of two servers (two-server: the price is that of one server's noise, as the other may be
 // corrupt, and the tail that of both). Num = 0 is no noise: secure aggregation alone costs ∞.
 //
 // Users is the smallest promised number of honest users that answer. Shares are calibrated to it:
 // if fewer answer, there must be no release (see LossWith for what it would cost). Noise of further
-// users, honest or not, is post-processing. Whether a user answers must not depend on his reward.
+// users, honest or not, is post-processing. Whether a user answers must not depend on its reward.
 type Aggregated struct {
 	Trust          Trust
 	Noise          NoiseName
@@ -258,7 +258,7 @@ func (m Aggregated) Bits() int { return bits.Len64(uint64(m.Modulus - 1)) }
 // Loss is what a reward loses if Users honest users answer.
 func (m Aggregated) Loss() Loss { return m.lossWith(m.Users) }
 
-// lossWith is what a reward loses if so many honest users answer, himself included: what a broken
+// lossWith is what a reward loses if so many honest users answer, itself included: what a broken
 // promise costs. It is ∞ for none, and Loss for Users or more.
 //
 // With half of the users missing, shares of ε = 0.1 cost 0.96: the noise's weight r is then below

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Clones is local noise amplified by a shuffler: every user sends his message of Inner, of trust
+// Clones is local noise amplified by a shuffler: every user sends its message of Inner, of trust
 // local and noise laplace, and the shuffler hides whose is whose. Each message alone is ε0-DP, and
 // all of them are (ε,Delta)-DP with the ε of clonesEpsilon for n = Users honest users that answer.
 // It is charged for (ε,Delta), and what is known of ε0 is not added to it.

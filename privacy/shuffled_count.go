@@ -12,7 +12,7 @@ import (
 // they are. With q = e^{−ε1}, ε1 = Den/Num < ε, and γ = β/n for n = Users:
 //
 //   - every user draws A and B from Pólya(1/n, q) and C from D;
-//   - he sends x + A + C messages "+1" and B + C messages "−1", or with probability γ ("blank") A
+//   - it sends x + A + C messages "+1" and B + C messages "−1", or with probability γ ("blank") A
 //     and B of them only;
 //   - the analyser takes the difference of the two numbers. It is the number of ones plus
 //     Lap_Z(1/ε1), except for the ones of blank users: nothing wraps around. There is a blank user
@@ -60,8 +60,8 @@ const coverUnit = 1 << 62
 // maxCover bounds the numbers of pairs that a user may have to add.
 const maxCover = 1 << 16
 
-// A Cover hides one user's bit among messages that cancel: how often he is blank, and how many
-// pairs C of "+1" and "−1" he adds if not. Probabilities are integers over 2^62.
+// A Cover hides one user's bit among messages that cancel: how often it is blank, and how many
+// pairs C of "+1" and "−1" it adds if not. Probabilities are integers over 2^62.
 type Cover struct {
 	Blank uint64
 	Pairs []uint64 // of C = 0, 1, …; their sum is 2^62

@@ -6,8 +6,8 @@ import (
 )
 
 // SplitMix is secure aggregation by a shuffler (Ishai, Kushilevitz, Ostrovsky and Sahai 2006;
-// Balle, Bell, Gascón and Nissim 2020): every user of Inner splits his message, which is his reward
-// with his share of the noise, into Shares uniform elements of the integers modulo Inner.Modulus
+// Balle, Bell, Gascón and Nissim 2020): every user of Inner splits its message, which is its reward
+// with its share of the noise, into Shares uniform elements of the integers modulo Inner.Modulus
 // that add up to it, and the shuffler shows all elements of all users without an order. For two
 // batches with the same sum what it shows has statistical distance 2^{−σ} at most, where
 //

@@ -319,7 +319,7 @@ func (c *distributed) check(arms []int) error {
 }
 
 // lose takes away the rewards of users who do not answer: each with the same probability,
-// whatever he has. Where too few are left nothing is opened; under local trust their messages
+// whatever they have. Where too few are left nothing is opened; under local trust their messages
 // have been seen all the same.
 func (c *distributed) lose(arms []int, m privacy.Mechanism) error {
 	var few *TooFewError

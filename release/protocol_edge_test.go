@@ -74,7 +74,7 @@ func TestSharesHaveTheirLaw(t *testing.T) {
 	}
 }
 
-// A user of a shuffled count draws two shares of Num/Den and 1/Users, sends his bit unless he is blank, and
+// A user of a shuffled count draws two shares of Num/Den and 1/Users, sends its bit unless it is blank, and
 // as many pairs of +1 and −1 as the cumulative table says.
 func TestShuffledCountMessagesByHand(t *testing.T) {
 	const top = 1 << 62

@@ -7,7 +7,7 @@ import (
 	"github.com/sotto-dp/sotto/privacy"
 )
 
-// The shares of a user add up to her message, and each but the last is uniform on the ring. χ² has
+// The shares of a user add up to its message, and each but the last is uniform on the ring. χ² has
 // 15 degrees of freedom: above 60 with probability below 3·10⁻⁷, at a fixed seed.
 func TestSharesAddUp(t *testing.T) {
 	inner, err := privacy.NewAggregated(privacy.Calibration{

@@ -29,7 +29,7 @@ func PinnedKeys(keys map[uint32]ed25519.PublicKey) Pinned {
 // ClientConfig is what a client brings to a session.
 type ClientConfig struct {
 	Session Session
-	// ID is the client's number as enrolled, Identity her long-term key.
+	// ID is the client's number as enrolled, Identity its long-term key.
 	ID       uint32
 	Identity ed25519.PrivateKey
 	// Server is the server's identity key, Pinned those of the other clients.
@@ -80,7 +80,7 @@ func (s clientState) awaits() (k Kind, ok bool) {
 //
 // A message that does not come from the server (malformed, of another session, badly signed, a
 // duplicate) is refused and changes nothing. A message by which the server itself breaks the protocol
-// ends the client for good: every later call gives the same error, and her secrets are wiped.
+// ends the client for good: every later call gives the same error, and its secrets are wiped.
 type Client struct {
 	cfg    ClientConfig
 	env    envelope
@@ -97,7 +97,7 @@ type Client struct {
 	params Params
 	place  int
 	seats  []clientSeat
-	roster [hashSize]byte // of the graph that she was told
+	roster [hashSize]byte // of the graph that it was told
 	told   []byte         // the survivors' message that was acted upon
 	hash   [hashSize]byte
 }
@@ -108,16 +108,16 @@ type clientSeat struct {
 	mask      x25519.Key
 	send      channel
 	receive   channel
-	mixed     bool // her shares came, a pairwise mask with her is in the masked message
-	held      bool // her shares could be opened
+	mixed     bool // its shares came, a pairwise mask with it is in the masked message
+	held      bool // its shares could be opened
 	key, seed field
-	alive     bool // the server says that she survives
-	// she mixed with this client, as she says herself; against a semi-honest server the
+	alive     bool // the server says that it survives
+	// it mixed with this client, as it says itself; against a semi-honest server the
 	// server's word is enough
 	proven bool
 }
 
-// NewClient prepares a client with a message: Length numbers below the modulus, her noise share
+// NewClient prepares a client with a message: Length numbers below the modulus, its noise share
 // already added (the package knows nothing of noise).
 func NewClient(cfg ClientConfig, message []uint64) (*Client, error) {
 	if err := cfg.Session.Validate(); err != nil {
@@ -299,7 +299,7 @@ func (c *Client) Deadline() time.Time {
 	return c.watch.deadline
 }
 
-// Done says that the client has said all she had to say.
+// Done says that the client has said all it had to say.
 func (c *Client) Done() bool { return c.state == clientDone }
 
 func (c *Client) fail(err error) error {
@@ -429,7 +429,7 @@ func (c *Client) maskInput(body []byte) ([]byte, error) {
 		there++
 		s := &c.seats[i]
 		s.mixed = true
-		// A neighbour who seals rubbish stays in: her masks must cancel. Her shares are just not
+		// A neighbour who seals rubbish stays in: its masks must cancel. Its shares are just not
 		// there to be opened.
 		if s.key, s.seed, err = s.receive.open(pair); err == nil {
 			s.held = true
@@ -485,9 +485,9 @@ func (c *Client) survive(body []byte) error {
 		if s.alive && !s.mixed {
 			return fmt.Errorf("%w: client %d survives, though it was said to be gone", ErrEquivocation, s.id)
 		}
-		// Without her word the server could count in a neighbour who was told that this
+		// Without its word the server could count in a neighbour who was told that this
 		// client is gone, and whose message this client's mask does not protect. No share of
-		// her is opened then.
+		// it is opened then.
 		s.proven = s.alive && (c.cfg.Session.Mode != Malicious ||
 			hmac.Equal(m.tags[i], s.receive.mixedTag(c.roster)))
 		if s.alive && !s.proven {
@@ -499,8 +499,8 @@ func (c *Client) survive(body []byte) error {
 	}
 	want := c.params.T
 	if c.cfg.Session.Mode == Malicious && !c.params.sparse() {
-		// All survivors are neighbours: n_min of them, herself included, must say so themselves. Of
-		// another one the server knows the key, if she was told of another circle and vanished there.
+		// All survivors are neighbours: n_min of them, itself included, must say so themselves. Of
+		// another one the server knows the key, if it was told of another circle and vanished there.
 		want = max(want, c.cfg.Session.NMin-1)
 	}
 	switch {
@@ -516,7 +516,7 @@ func (c *Client) survive(body []byte) error {
 	return nil
 }
 
-// order is who sits at which place, where she knows it: in the complete graph.
+// order is who sits at which place, where it knows it: in the complete graph.
 func (c *Client) order() []uint32 {
 	if c.params.sparse() {
 		return nil
@@ -529,7 +529,7 @@ func (c *Client) order() []uint32 {
 	return order
 }
 
-// acknowledge tells every surviving neighbour that she is counted in, under a key that the
+// acknowledge tells every surviving neighbour that it is counted in, under a key that the
 // server does not have.
 func (c *Client) acknowledge() []byte {
 	m := ack{c.hash, make([][]byte, len(c.seats))}
@@ -542,7 +542,7 @@ func (c *Client) acknowledge() []byte {
 }
 
 // checkAcks wants T surviving neighbours who count this client in and were told the same set. They
-// will never open their shares of her key; the others are too few to.
+// will never open their shares of its key; the others are too few to.
 func (c *Client) checkAcks(body []byte) error {
 	m, err := readAcks(body)
 	if err != nil {
@@ -557,7 +557,7 @@ func (c *Client) checkAcks(body []byte) error {
 		switch {
 		case tag == nil:
 		case !hmac.Equal(tag, s.receive.survivorTag(c.hash)):
-			// She was told another story, or lies herself, which must not stop the others.
+			// It was told another story, or lies itself, which must not stop the others.
 			bad++
 		case !s.alive:
 			return fmt.Errorf("%w: client %d, who is said to be gone, acknowledges the survivors",
@@ -577,7 +577,7 @@ func (c *Client) checkAcks(body []byte) error {
 		good, c.params.T)
 }
 
-// openShares gives one share of each neighbour: of the seed if she survives, of the key if she
+// openShares gives one share of each neighbour: of the seed if it survives, of the key if it
 // vanished. The shares of those who never came in are of no use and stay closed.
 func (c *Client) openShares() []byte {
 	m := opened{make([][]byte, len(c.seats)), make([]bool, len(c.seats))}

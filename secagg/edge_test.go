@@ -293,7 +293,7 @@ func TestRosterOutOfItsGraph(t *testing.T) {
 	}
 }
 
-// Who has sent no shares is counted out: a masked message that she signs all the same is refused,
+// Who has sent no shares is counted out: a masked message that it signs all the same is refused,
 // and the sum is that of the others.
 func TestCountedOutCannotSpeak(t *testing.T) {
 	s := testSession("out", 12)

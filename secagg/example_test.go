@@ -7,7 +7,7 @@ import (
 	"github.com/sotto-dp/sotto/secagg"
 )
 
-// Twenty clients, of whom one vanishes before she sends her masked message. Noise shares, if any,
+// Twenty clients, of whom one vanishes before it sends its masked message. Noise shares, if any,
 // are in the messages already.
 func ExampleLocal() {
 	id, err := secagg.NewID(nil)

@@ -12,7 +12,7 @@ import (
 func TestGone(t *testing.T) {
 	for _, mode := range []Mode{SemiHonest, Malicious} {
 		for _, kind := range []Kind{KindAdvertise, KindShares, KindMasked, KindAck, KindOpen} {
-			// lost before or after she sends a message of this kind
+			// lost before or after it sends a message of this kind
 			for _, before := range []bool{true, false} {
 				for _, lost := range []int{2, 8} {
 					t.Run(fmt.Sprintf("%v/%v/%v/%d", mode, kind, before, lost), func(t *testing.T) {

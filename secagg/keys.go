@@ -185,7 +185,7 @@ func survivorsHash(digest [32]byte, set []bool, order []uint32) [hashSize]byte {
 	return sha256.Sum256(b)
 }
 
-// rosterHash is the graph that a client was told of, as far as she knows it: its shape and, in the
+// rosterHash is the graph that a client was told of, as far as it knows it: its shape and, in the
 // complete graph, who sits at which place.
 func rosterHash(digest [32]byte, p Params, order []uint32) [hashSize]byte {
 	b := statement("roster", digest)

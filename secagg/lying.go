@@ -13,7 +13,7 @@ type Leak struct {
 	// KeyShares and SeedShares are how many shares of the client's two secrets it holds. Threshold
 	// of either open it.
 	KeyShares, SeedShares, Threshold int
-	// Message is hers, if both are open; else nil.
+	// Message is its own, if both are open; else nil.
 	Message []uint64
 	// Clients are the errors of clients that met any.
 	Clients map[uint32]error
@@ -22,8 +22,8 @@ type Leak struct {
 // TwoStories plays a session whose server lies, for audits and tests: the clients of messages are
 // those whom it lets in, of session.Enrolled, some of whom are corrupt and give it all they know.
 // It tells those who believe that all survive, and the other honest ones that the victim has
-// vanished, so that the former open their shares of the victim's seed and the latter theirs of her
-// key; the corrupt give both, and acknowledge to each client what she was told. Against the
+// vanished, so that the former open their shares of the victim's seed and the latter theirs of its
+// key; the corrupt give both, and acknowledge to each client what it was told. Against the
 // thresholds of [Choose] it learns too little. An error is about what could not be played.
 func (l Local) TwoStories(ctx context.Context, session Session, messages map[uint32][]uint64,
 	victim uint32, corrupt, believers []uint32) (Leak, error) {
@@ -57,7 +57,7 @@ type liar struct {
 	world              *parties
 	victim             uint32
 	corrupt, believers []uint32
-	shares             map[bool]map[int]field // of the victim by seats: of her key, of her seed
+	shares             map[bool]map[int]field // of the victim by seats: of its key, of its seed
 	channels           map[[2]uint32]channel  // of a corrupt client to a neighbour
 	told               [hashSize]byte         // the hash of the other story
 	err                error
@@ -111,7 +111,7 @@ func (x *liar) hear(f Frame) [][]byte {
 	return out
 }
 
-// confess is what a corrupt client knows: her shares of the victim's secrets, and her channels.
+// confess is what a corrupt client knows: its shares of the victim's secrets, and its channels.
 func (x *liar) confess(client uint32) {
 	c := x.world.clients[client]
 	for i, s := range c.seats {
@@ -153,7 +153,7 @@ func (x *liar) collect(client uint32, m opened) error {
 	return nil
 }
 
-// unmask takes all masks off the victim's message, if both her secrets are open.
+// unmask takes all masks off the victim's message, if both its secrets are open.
 func (x *liar) unmask() ([]uint64, error) {
 	s := x.world.server
 	v, known := s.members[x.victim], map[string][]field{}

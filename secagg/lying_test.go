@@ -22,8 +22,8 @@ func lured(enrolled int) (s Session, messages map[uint32][]uint64, corrupt, beli
 	return s, messages, []uint32{13, 14, 15, 16, 17, 18, 19, 20}, []uint32{2, 3, 4, 5}
 }
 
-// A server that lets in 20 of 40, all the corrupt among them, and says of one of them that she
-// vanished to some and that she survives to others. The twin has the threshold of those who are
+// A server that lets in 20 of 40, all the corrupt among them, and says of one of them that it
+// vanished to some and that it survives to others. The twin has the threshold of those who are
 // announced, of whom it takes a fifth to be corrupt; the session has that of all who are enrolled.
 func TestTwinAnnouncedNumber(t *testing.T) {
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestTwinAnnouncedNumber(t *testing.T) {
 		}
 		read := slices.Equal(leak.Message, messages[1])
 		if leak.Threshold != c.threshold || read != c.read || !read && leak.Message != nil {
-			t.Errorf("%s: %d shares of her key, %d of her seed, threshold %d, message %v", c.name,
+			t.Errorf("%s: %d shares of its key, %d of its seed, threshold %d, message %v", c.name,
 				leak.KeyShares, leak.SeedShares, leak.Threshold, leak.Message)
 		}
 		if both := leak.KeyShares >= leak.Threshold && leak.SeedShares >= leak.Threshold; both != c.read {

@@ -42,7 +42,7 @@ const (
 )
 
 // Params is the shape of the communication graph: N clients, each with K neighbours, any T of whom
-// can open one secret of hers.
+// can open one secret of its own.
 type Params struct {
 	N, K, T int
 }
@@ -223,15 +223,15 @@ const (
 	before = 4
 )
 
-// begins is the probability that a client has t marked neighbours and none of the four before her
+// begins is the probability that a client has t marked neighbours and none of the four before it
 // on the circle has. n times that bounds the probability that anybody has t marked neighbours: if
 // somebody has and all who have are within four of another such before them, then such clients are
 // no more than four apart all around the circle; of them ⌊n/(k+5)⌋ can be chosen that are more than
 // k apart, and have t marked neighbours each without sharing any. So if t·⌊n/(k+5)⌋ exceeds all who
-// are marked, there is somebody with none in the four before her.
+// are marked, there is somebody with none in the four before it.
 //
-// With the marks of 13 places given, the rest is counted: client i and those before her, at i−4…i;
-// the last four in i's window, which those before her do not all see, and the four before it, which
+// With the marks of 13 places given, the rest is counted: client i and those before it, at i−4…i;
+// the last four in i's window, which those before it do not all see, and the four before it, which
 // they see. beginnings has the ways to mark these. k−8 places of the window are left, and n−k−5
 // outside. It is 1, no bound, where that is not so.
 func (p Params) begins(marked, t int) float64 {
@@ -262,7 +262,7 @@ func (p Params) begins(marked, t int) float64 {
 }
 
 // beginnings counts the ways to mark 13 places so that client i has t marked neighbours and those
-// at i−1…i−4 have not, by the marks: v = t+v of the window i−k/2…i+k/2 are marked, i herself
+// at i−1…i−4 have not, by the marks: v = t+v of the window i−k/2…i+k/2 are marked, i itself
 // included, so that v is 0 or 1; in are marked among the clients i−4…i and the places that leave
 // the window on the way back; out among those that enter it.
 var beginnings = sync.OnceValue(func() (ways [2][2*before + 2][before + 1]float64) {
@@ -314,7 +314,7 @@ func (s Session) Graph(n int) (Params, error) {
 // HonestMin is the number of honest messages that any opened sum holds, but with probability
 // 2^-40, when n clients make up the graph: NMin − c, c being [Session.Corrupt]; in a sparse graph
 // against a malicious server, who may name survivors as it likes beyond a client's neighbours,
-// the client and the T − A honest neighbours that she is bound to, if that is less. Noise shares
+// the client and the T − A honest neighbours that it is bound to, if that is less. Noise shares
 // are to be calibrated to no more, and [Session.Honest] holds the session to it. It is an error
 // if nothing is promised.
 func (s Session) HonestMin(n int) (int, error) {
@@ -344,7 +344,7 @@ func (s Session) honest(p Params) int {
 func (p Params) sparse() bool { return p.K < p.N-1 }
 
 // enough refuses a graph that does not promise the honest messages that the session counts on:
-// where it counts on none, two, since the sum of one is her message.
+// where it counts on none, two, since the sum of one is its message.
 func (s Session) enough(p Params) error {
 	want := s.Honest
 	if want == 0 {

@@ -78,7 +78,7 @@ func TestSumOrRefusal(t *testing.T) {
 		for id, v := range messages {
 			if k, ok := gone[id]; ok && k <= KindMasked {
 				if slices.Contains(in, id) {
-					t.Fatalf("client %d survives, though she vanished with %v", id, k)
+					t.Fatalf("client %d survives, though it vanished with %v", id, k)
 				}
 				continue
 			}

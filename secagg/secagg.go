@@ -7,17 +7,17 @@
 //
 // # The protocol
 //
-// Every client masks her message with a mask of her own and with one mask for each neighbour in a
+// Every client masks its message with a mask of its own and with one mask for each neighbour in a
 // graph of degree k; the pairwise masks cancel in the sum. So that the server can take off what
-// does not cancel, she shares two secrets among her neighbours (Shamir, threshold t): the seed of
-// her own mask, opened if her masked message came, and the key of her pairwise masks, opened if it
-// did not. Never both: together they unmask her.
+// does not cancel, it shares two secrets among its neighbours (Shamir, threshold t): the seed of
+// its own mask, opened if its masked message came, and the key of its pairwise masks, opened if it
+// did not. Never both: together they unmask the client.
 //
 //	round         client → server                         server → client
 //	advertise     mask key, channel key, signed           the graph's shape, the neighbours' keys
-//	share         a sealed pair of shares per neighbour   the pairs sealed for her
+//	share         a sealed pair of shares per neighbour   the pairs sealed for it
 //	mask          message + own mask ± pairwise masks     who survives
-//	consistency   per surviving neighbour a tag on them   the tags made for her            (malicious server only)
+//	consistency   per surviving neighbour a tag on them   the tags made for it             (malicious server only)
 //	unmask        per neighbour one share
 //
 // Against a malicious server the masked message also carries a tag for each neighbour whose mask is
@@ -30,8 +30,8 @@
 // package transport over TCP. Every message is signed by its sender's identity key, which the
 // receiver has pinned.
 //
-// Messages are vectors of integers modulo m. Noise is the caller's: each client adds her share of
-// noise before she hands her message over, calibrated so that the shares of [Session.HonestMin]
+// Messages are vectors of integers modulo m. Noise is the caller's: each client adds its share of
+// noise before it hands its message over, calibrated so that the shares of [Session.HonestMin]
 // clients are noise enough. A corrupt client adds none.
 //
 // # What is promised
@@ -60,16 +60,16 @@
 //     further honest clients, a being the most corrupt neighbours that a client can have;
 //   - with [Session.Complete] (and below 50 clients) all are neighbours: the draw of the graph
 //     needs no trust, and at least NMin − c honest messages are in any sum;
-//   - a server that swaps a client's keys is caught by her neighbours, who know her identity key.
+//   - a server that swaps a client's keys is caught by its neighbours, who know its identity key.
 //
 // # Why
 //
-// A client's secrets are shared as she was told: k seats, threshold t. Of her neighbours at most a
+// A client's secrets are shared as it was told: k seats, threshold t. Of its neighbours at most a
 // are corrupt, whoever takes part: a = min(c, k) in the complete graph; in the sparse one k
 // neighbours are drawn from n of whom at most c are corrupt, and nobody has more than a corrupt ones
 // but with what 2^-40 leaves beside the honest graph falling apart: by the crowds of corrupt clients
-// that begin somewhere on the circle, which are fewer than the clients in one. She refuses t ≤ a, and
-// against a malicious server 2t ≤ k + a; the numbers are hers, whatever others were told.
+// that begin somewhere on the circle, which are fewer than the clients in one. It refuses t ≤ a, and
+// against a malicious server 2t ≤ k + a; the numbers are its own, whatever others were told.
 //
 // Semi-honest: a ≤ t−1 shares say nothing, and honest neighbours open one share each, of the secret
 // that the server asks all of them for. In the sparse graph what is opened is the sum over all
@@ -78,24 +78,24 @@
 //
 // Malicious:
 //
-//  1. An honest neighbour opens one share of her in her life, a corrupt one may open both. That is
+//  1. An honest neighbour opens one share of the client in its life, a corrupt one may open both. That is
 //     k + a < 2t shares: not t of either kind.
 //  2. An honest client who opens shares has t tags of neighbours, made under keys that the
-//     server does not have, that they were told the same survivors and count her in. t − a of
-//     them are honest, and never open a share of her key. k − (t − a) < t shares are left: her
+//     server does not have, that they were told the same survivors and count the client in. t − a of
+//     them are honest, and never open a share of its key. k − (t − a) < t shares are left: its
 //     key stays closed.
-//  3. She opens a share of a survivor's seed only if the survivor has told her, by a tag, that
+//  3. An honest client opens a share of a survivor's seed only if the survivor has told it, by a tag, that
 //     their mask is in the message. So if u's message is opened, t − a honest v have opened shares
-//     of her seed; each has a mask with her that only a key of theirs (closed, by 2) would take
+//     of its seed; each has a mask with the client that only a key of theirs (closed, by 2) would take
 //     off: the messages of all these v are in the same sum.
 //  4. In the complete graph the tag of 3 also binds who sits where. Two honest clients of one
 //     circle who open shares were told the same survivors: else there were two groups of t − a' + 1
 //     honest clients with no member in common, a' of the circle being corrupt, and 2t ≤ k + a'. A
-//     client v who opens shares has n_min − 1 tags of survivors of her circle. Of such a survivor
+//     client v who opens shares has n_min − 1 tags of survivors of its circle. Of such a survivor
 //     j, if honest, the key stays closed as well: only those outside of v's group open it, and they
 //     are k + a' − t < t. So the messages of v and all these j, at least n_min − c of them honest,
 //     are in the same sum.
-//  5. In the sparse graph a client takes the server's word for survivors beyond her neighbours, so
+//  5. In the sparse graph a client takes the server's word for survivors beyond its neighbours, so
 //     3 is all there is: [Session.HonestMin].
 //
 // [Local.TwoStories] plays what 1 is about. With t chosen for the n = 20 that are announced, of 40
@@ -110,7 +110,7 @@
 // # What is not promised
 //
 //   - That messages are honest. A client may send any vector modulo m: no range is proved. (A
-//     corrupt client may also send wrong masks, and so spoil the sum without being found out; she
+//     corrupt client may also send wrong masks, and so spoil the sum without being found out; it
 //     could as well send a wild message.) Where that matters, use two servers and Prio3.
 //   - That the run succeeds. The server can always refuse, and more than ⌊δn⌋ who vanish, or
 //     corrupt neighbours who share rubbish, may end it.

@@ -91,20 +91,20 @@ type Server struct {
 	result  Result
 }
 
-// member is a client as the server sees her.
+// member is a client as the server sees it.
 type member struct {
 	id       uint32
 	identity ed25519.PublicKey
 	place    int
-	reached  Round // the last round she has spoken in
-	gone     bool  // her transport has lost her
+	reached  Round // the last round it has spoken in
+	gone     bool  // its transport has lost it
 	ad       advertise
 	mask     x25519.Key
 	pairs    [][]byte
 	masked   []uint64
-	mixed    [][]byte // by her seats, her tags that came with the masked message
-	tags     [][]byte // by her seats, her tags on the survivors
-	// shares by her own seats: of the key if she vanished, of the seed if she survived.
+	mixed    [][]byte // by its seats, its tags that came with the masked message
+	tags     [][]byte // by its seats, its tags on the survivors
+	// shares by its own seats: of the key if it vanished, of the seed if it survived.
 	shares map[int]field
 }
 
@@ -186,7 +186,7 @@ func (s *Server) Tick() ([]Envelope, error) {
 	return s.close(true)
 }
 
-// Step takes a message that came from a client, as the transport knows her. When she was the last
+// Step takes a message that came from a client, as the transport knows it. When it was the last
 // one awaited the round closes, and the messages of the next one are returned. An error that is
 // also [Server.Failed] has ended the session; any other is about this message alone, and messages
 // that come with it (when it was the clock that closed the round) are to be sent all the same.
@@ -280,7 +280,7 @@ func (s *Server) before() Round {
 	return s.round - 1
 }
 
-// here says whether a client is still awaited: she has spoken in the round before, or
+// here says whether a client is still awaited: it has spoken in the round before, or
 // already in this one.
 func (s *Server) here(m *member) bool { return m.reached >= s.before() }
 
@@ -440,8 +440,8 @@ func (s *Server) close(late bool) ([]Envelope, error) {
 	return out, nil
 }
 
-// Gone tells the server that a client's connection is lost for good, so that nobody waits for her
-// until the round's deadline. What she has said stays. When she was the last one awaited the round
+// Gone tells the server that a client's connection is lost for good, so that nobody waits for it
+// until the round's deadline. What it has said stays. When it was the last one awaited the round
 // closes, as in [Server.Step]. A client who is gone, or was never there, makes no difference.
 func (s *Server) Gone(client uint32) ([]Envelope, error) {
 	if s.failed != nil {
@@ -504,7 +504,7 @@ func (s *Server) sendRoster() ([]Envelope, error) {
 }
 
 // deliver passes the sealed pairs on. A client with fewer than T neighbours left could not be
-// unmasked, so she is taken for one who said nothing, which may leave others with too few, and so on.
+// unmasked, so it is taken for one who said nothing, which may leave others with too few, and so on.
 func (s *Server) deliver() ([]Envelope, error) {
 	p := s.params
 	left := func(m *member) (n int) {
@@ -680,7 +680,7 @@ func (s *Server) recoverSeed(m *member, known map[string][]field) (own []byte, e
 	return own, err
 }
 
-// recover combines T shares of a client, and checks the secret. When it is not the one she
+// recover combines T shares of a client, and checks the secret. When it is not the one it
 // committed to, one of the shares is wrong: every window of T shares around the circle of those at
 // hand is tried once.
 func (s *Server) recover(m *member, known map[string][]field, right func(field) (bool, error)) error {

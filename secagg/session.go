@@ -34,7 +34,7 @@ type Session struct {
 	NMin int
 	// Honest is the number of honest messages in a sum that the caller has calibrated noise shares to
 	// (a corrupt client adds no noise), at most [Session.HonestMin]. Everybody refuses a graph that
-	// promises fewer, when too few clients come. 0 stands for 2, as the sum of one is her message.
+	// promises fewer, when too few clients come. 0 stands for 2, as the sum of one is its message.
 	Honest int
 	// Noise describes the mechanism and its parameters, in the caller's words.
 	Noise string

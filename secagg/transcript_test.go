@@ -34,7 +34,7 @@ import (
 //	again   client victim          the server names the survivors a second time, with the victim on the other side
 //	swap    client victim          the server gives a client another mask key for a neighbour
 //	outside client                 a masked message is not below m
-//	rubbish client                 a client seals rubbish for her neighbours
+//	rubbish client                 a client seals rubbish for its neighbours
 //	lie     client                 a client opens wrong shares
 //	both    client                 a client opens a key share where a seed share is due
 //	weak                           the server offers a threshold that is lower by one
@@ -335,7 +335,7 @@ func (f *fault) apply(t *testing.T, w *parties, m Frame, out [][]byte) [][]byte 
 	return [][]byte{changed}
 }
 
-// A client does not take part twice in a session, nor does a message of her fit a later one.
+// A client does not take part twice in a session, nor does a message of its fit a later one.
 func TestReuse(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
 	cfg := ClientConfig{Session: testSession("reuse", 3), ID: 1, Identity: key,

@@ -16,7 +16,7 @@ import (
 // view is what a server sees of one session of four clients who are all neighbours, modulo m: the
 // masked messages of all, the fourth of which comes late; the survivors' messages with the self
 // masks and the vanished client's pairwise masks taken off, as the server does; and the late
-// message with her pairwise masks taken off. The masks are those of the protocol; their keys, in
+// message with its pairwise masks taken off. The masks are those of the protocol; their keys, in
 // the protocol outputs of HKDF, are drawn.
 type view struct {
 	sent, opened [viewers]uint64
@@ -209,9 +209,9 @@ func TestTwinReusedSession(t *testing.T) {
 	}
 }
 
-// A server that tells half of the neighbours that client 5 vanished, and the other half that she
+// A server that tells half of the neighbours that client 5 vanished, and the other half that it
 // survives, and takes whatever is opened to it. Of one client's shares it gets both kinds, and with
-// a threshold made for an honest server it unmasks her. Against a malicious server's threshold and
+// a threshold made for an honest server it unmasks the client. Against a malicious server's threshold and
 // the consistency round the same attack gets nothing.
 func TestTwinThreshold(t *testing.T) {
 	const victim = 5

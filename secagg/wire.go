@@ -333,7 +333,7 @@ func (r *reader) tags() [][]byte {
 }
 
 // masked: width (1) ‖ length (4) ‖ length × value (width) ‖ tags, by which a neighbour knows that
-// her mask is in the message.
+// its mask is in the message.
 type masked struct {
 	width  int
 	values []uint64
@@ -397,7 +397,7 @@ func readSurvivors(b []byte) (survivors, error) {
 	return m, r.end()
 }
 
-// ack: hash of the survivors (32) ‖ tags, by which a neighbour knows that this client counts her in.
+// ack: hash of the survivors (32) ‖ tags, by which a neighbour knows that this client counts it in.
 type ack struct {
 	hash [hashSize]byte
 	tags [][]byte // nil where there is none

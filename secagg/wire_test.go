@@ -215,8 +215,8 @@ func FuzzStep(f *testing.F) {
 				t.Errorf("%v", e)
 			}
 		}
-		// Client 2 may say anything for her own message, but not spoil the others' but by her
-		// masks; the sum is checked when she tells the truth.
+		// Client 2 may say anything for its own message, but not spoil the others' but by its
+		// masks; the sum is checked when it tells the truth.
 		if err == nil && Kind(kind) != KindMasked {
 			want := uint64(0)
 			for _, id := range w.report.Result.Survivors {

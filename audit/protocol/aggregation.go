@@ -25,12 +25,12 @@ const (
 var lyingAdversaries = []string{"a server that tells two stories", "a server that loses all but the promised"}
 
 // lying is the audit of a sum by secagg against a malicious server with the corrupt clients. It
-// either tells some honest clients that the target has vanished and others that she survives,
-// and reads her message if it gets both her secrets; or it lets no more honest clients survive
+// either tells some honest clients that the target has vanished and others that it survives,
+// and reads its message if it gets both its secrets; or it lets no more honest clients survive
 // than are promised, and has their sum. Announced is the twin whose threshold is that of the
 // clients who are let in.
 //
-// Whether her message is read is played out, with her message, once for each worker and every 1024
+// Whether its message is read is played out, with its message, once for each worker and every 1024
 // games: it is a matter of thresholds, not of what is in the messages.
 func lying(announced bool) (audit.Outside, error) {
 	session := secagg.Session{ID: [32]byte{1}, Experiment: "audit", Grid: 1, Length: 1,

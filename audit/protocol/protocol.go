@@ -99,8 +99,8 @@ func trusted() ([]audit.Outside, error) {
 	return all, nil
 }
 
-// An insider is a release.Summer that an attacker sits in: he sees more than the release. From it
-// and that he has the sum, with less noise, or a score.
+// An insider is a release.Summer that an attacker sits in, who sees more than the release. From it
+// and that the attacker has the sum, with less noise, or a score.
 type insider interface {
 	release.Summer
 	begin(adversary int)
@@ -164,7 +164,7 @@ const (
 	saturated // a user's message is cut off at 0 instead of reduced modulo m
 )
 
-// A mixer shows the messages of privacy.SplitMix to the attacker, without an order. He has the sum
+// A mixer shows the messages of privacy.SplitMix to the attacker, without an order. It has the sum
 // modulo m, which is the release, the sum of the integers, or the largest message.
 type mixer struct {
 	flaw      int

@@ -294,7 +294,7 @@ func honest() aggregate.Cohort {
 func one() (float64, bool) { return 1, true }
 
 // A service that holds a second session of the same decisions, whose noise would be fresh, gets
-// nothing of a client in it, also when she is asked by a process that was started again.
+// nothing of a client in it, also when it is asked by a process that was started again.
 func TestSecondSession(t *testing.T) {
 	c := newCheat(t)
 	journal := &aggregate.Journal{Dir: t.TempDir()}
@@ -370,8 +370,8 @@ func TestOtherTerms(t *testing.T) {
 	}
 }
 
-// What a session leaves out, or puts in, is told by the client: it must be of her decision,
-// and have her once.
+// What a session leaves out, or puts in, is told by the client: it must be of their decision,
+// and have them once.
 func TestOtherSessions(t *testing.T) {
 	for old, other := range map[string]string{`"arm": 1`: `"arm": 0`, `"start": 0`: `"start": 4`,
 		`"end": 10`: `"end": 3`,

@@ -88,7 +88,7 @@ func (s *service) command(key string, name string, args ...string) (stdout strin
 
 var hidden = regexp.MustCompile(`name="decision" value="([^"]*)".*\n<button style="background: ([^;]*);`)
 
-// A visitor sees one color whenever she comes, and what she buys is her decision's reward. Without
+// A visitor sees one color whenever they come, and what they buy is their decision's reward. Without
 // a service the usual color is shown, and nothing is reported.
 func TestShop(t *testing.T) {
 	s := newService(t)

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The superuser of the cluster, and what he has to say over TCP; over the socket, nothing.
+// The superuser of the cluster, and what it has to say over TCP; over the socket, nothing.
 const (
 	User     = "sotto"
 	Password = "not for the log"

@@ -285,7 +285,7 @@ func (e *Explorer) Cells() int { return len(e.cells) }
 func (e *Explorer) Points() int { return len(e.at) }
 
 // Play plays runs of a cell, from the first on: as many as to has room for, Points regrets each. It
-// may be called side by side, each caller with a room of his own.
+// may be called side by side, each caller with a room of its own.
 func (e *Explorer) Play(ctx context.Context, i, first int, room *sim.Result, to []float64) error {
 	c := &e.cells[i]
 	r := &e.request

@@ -184,7 +184,7 @@ func randomMeans(r *rand.Rand, arms int) []float64 {
 
 // certified are the value of 1/T*_TV that an allocation attains and a limit that none passes, both
 // times the closed form of Proposition 4.26: 1 and 1 if it is right. Nature meets an arm and the
-// best one anywhere between them: ends cost least, so her moves are to lift the arm, at ω_a Δ_a, or
+// best one anywhere between them: ends cost least, so its moves are to lift the arm, at ω_a Δ_a, or
 // to lower the best one, at ω_1 Δ_a.
 func certified(means []float64) (attained, limit float64, err error) {
 	closed, err := bound.TVTime(means)

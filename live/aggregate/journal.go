@@ -19,7 +19,7 @@ import (
 // secagg.ErrReplay.
 var ErrSpent = fmt.Errorf("%w: spent before", secagg.ErrReplay)
 
-// A Charge is what may have been released of one batch: of a client her reward in it,
+// A Charge is what may have been released of one batch: of a client its reward in it,
 // of a server the sum.
 type Charge struct {
 	Experiment string

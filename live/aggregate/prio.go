@@ -14,7 +14,7 @@ import (
 // prio, all parties in this process. It is release.NoiseAdder for privacy.TrustTwoServer: each
 // server adds a whole noise. Users whose report does not pass are not in the sum.
 //
-// A batch of one user is summed in the same way: his reward is split between the servers, and
+// A batch of one user is summed in the same way: its reward is split between the servers, and
 // nobody has it. What is opened has both noises, either of which is what the ledger has charged
 // for, so no crowd is needed.
 type Prio struct {

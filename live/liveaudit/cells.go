@@ -14,7 +14,7 @@ import (
 // beside is the fault of a service that releases the total of an arm beside its cells, each at the whole ε.
 const beside fault = ", totals beside cells"
 
-// cells is an experiment whose releases are by cell: ann is alone in hers.
+// cells is an experiment whose releases are by cell: ann is alone in theirs.
 var cells = shop{
 	name: "service over HTTP, by cell", claim: privacy.Laplace{Scale: 1}.Loss(),
 	declaration: strings.Replace(declaration, "dp-klucb, first: 2", "dp-klucb-j, first: 2", 1) +
@@ -24,7 +24,7 @@ var cells = shop{
 		return page + "/decisions", fmt.Sprintf(`{"unit":%q,"context":{"device":%q}}`, unit, device)
 	},
 	reward: arms.reward,
-	// what is released of her cell, and where there is more, of its arm: others' rewards are 0
+	// what is released of their cell, and where there is more, of its arm: others' rewards are 0
 	released: func(g *target, arm string) float64 {
 		at := map[string]int{"red": 0, "blue": 1}[arm]
 		_, lines, _ := strings.Cut(g.ask(http.MethodGet, page+"/transcript", ""), "\n")

@@ -121,7 +121,7 @@ func (x shop) audits(faults ...fault) []audit.Outside {
 			Attack: "all that is public, then the released sum", Model: "observer",
 			Adversaries: []string{"the unit reports 1, or never", "the unit reports 1, or 0"}, Cost: 100,
 			Worlds: func(adversary int) func() func(bool, *noise.Fast, []float64) error {
-				// what is seen before the release where she never reports
+				// what is seen before the release where they never report
 				usual := sync.OnceValues(func() (string, error) {
 					src := noise.NewFast(1, 2)
 					seen, _, err := x.live(f, adversary, false, &src)
@@ -216,7 +216,7 @@ func (x shop) live(f fault, adversary int, in bool, src *noise.Fast) (seen strin
 		}
 		ask(x.reward(u, tokens[u], reward))
 	}
-	// in the middle of the window and at its end, where her own report would still count
+	// in the middle of the window and at its end, where their own report would still count
 	for range 2 {
 		g.clock.Add(window/2 - tick)
 		if g.err = e.Sync(ctx); g.err != nil {
@@ -277,7 +277,7 @@ func (g *target) ask(method, path, body string) string {
 
 var token = regexp.MustCompile(`"[A-Za-z0-9_-]{50,}"`)
 
-// look is ask by somebody who writes down what he sees. Tokens and hashes of random seeds differ
+// look is ask by somebody who writes down what it sees. Tokens and hashes of random seeds differ
 // from life to life, whatever anybody reports.
 func (g *target) look(method, path, body string) {
 	text := token.ReplaceAllStringFunc(g.ask(method, path, body), func(s string) string {

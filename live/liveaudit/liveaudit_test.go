@@ -81,7 +81,7 @@ func TestNoise(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			total += math.Abs(sum - 1) // her report
+			total += math.Abs(sum - 1) // their report
 		}
 		t.Logf("%q: %v", f, total)
 		if good := total > 210 && total < 400; good != (f == sound) {
@@ -106,7 +106,7 @@ func TestVectorNoise(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			total += (sum - 1) * (sum - 1) * 2 * rho // her report
+			total += (sum - 1) * (sum - 1) * 2 * rho // their report
 		}
 		t.Logf("%q: %v", f, total)
 		if good := total > 110 && total < 320; good != (f == sound) {
@@ -117,7 +117,7 @@ func TestVectorNoise(t *testing.T) {
 }
 
 // Two worlds through the handler: with the same noise every byte before the release is the same,
-// whether she reports or not; of each twin that tells it is not.
+// whether they report or not; of each twin that tells it is not.
 func TestTwoWorlds(t *testing.T) {
 	for _, x := range append(learners(), arms, contexts) {
 		for _, f := range []fault{sound, half, early, duplicate, counted} {
@@ -134,7 +134,7 @@ func TestTwoWorlds(t *testing.T) {
 				t.Errorf("%s%s: the same is %v:\n%s\n%s", x.name, f, same, seen[0], seen[1])
 			}
 			if d := sums[1] - sums[0]; d < 0.999 || d > 1.001 {
-				t.Errorf("%s%s: her report moves the release by %v", x.name, f, d)
+				t.Errorf("%s%s: their report moves the release by %v", x.name, f, d)
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func TestTwoWorldsOfLeases(t *testing.T) {
 			t.Errorf("%s: the same is %v:\n%s\n%s", f, same, seen[0], seen[1])
 		}
 		if d := sums[1] - sums[0]; f == sound && (d < 0.999 || d > 1.001) {
-			t.Errorf("her report moves the release by %v", d)
+			t.Errorf("their report moves the release by %v", d)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 	if again := forecast(t, q); text(f) != text(again) {
 		t.Error("other workers, another forecast")
 	}
-	// A unit's budget is for all her assignments: at half of it for one, twice of it for two.
+	// A unit's budget is for all its assignments: at half of it for one, twice of it for two.
 	once := q
 	once.Live.Unit.Assignments, once.Budgets = 1, []privacy.Budget{privacy.Pure{Epsilon: 0.5}}
 	twice := q

@@ -180,7 +180,7 @@ func TestForced(t *testing.T) {
 	}
 }
 
-// Who asks with another context is given the fallback, also where she was assigned before, and also
+// Who asks with another context is given the fallback, also where they were assigned before, and also
 // when the experiment has stopped.
 func TestOnly(t *testing.T) {
 	e := open(t, Config{Store: store.NewMemory().Open, Clock: newClock().Now})

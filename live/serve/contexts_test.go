@@ -431,7 +431,7 @@ func TestContextsAskedAgainAmongOthers(t *testing.T) {
 	}
 }
 
-// Who was erased is not ranked again, and nothing that was hers is there but her decision's vector,
+// Who was erased is not ranked again, and nothing that was theirs is there but their decision's vector,
 // which has no name, until it is released.
 func TestContextsErase(t *testing.T) {
 	c := newClock()

@@ -55,7 +55,7 @@ func (e *Engine) tagIn(t *testing.T, name, unit string) []byte {
 	return of[:]
 }
 
-// erasing erases ann, among others, and says in which files something of her is left.
+// erasing erases ann, among others, and says in which files something of them is left.
 func erasing(t *testing.T, wrap func(store.Store) store.Store) []string {
 	t.Helper()
 	dir, c := t.TempDir(), newClock()
@@ -90,7 +90,7 @@ func erasing(t *testing.T, wrap func(store.Store) store.Store) []string {
 	}
 	hers := e.tagIn(t, "shop", "ann")
 	if len(holds(t, dir, hers)) == 0 {
-		t.Fatal("she is in no file before")
+		t.Fatal("they are in no file before")
 	}
 	before, _ := e.Get(t.Context(), "shop")
 	for _, unit := range []string{"ann", "nobody", "ann"} { // one answer
@@ -114,7 +114,7 @@ func erasing(t *testing.T, wrap func(store.Store) store.Store) []string {
 				t.Errorf("restart %d: %s has %+v, had %+v: %v", restart, unit, d, tokens[unit], err)
 			}
 		}
-		// what she has in her hands is hers
+		// what they have in their hands is theirs
 		if s, err := e.Reward(t.Context(), "shop", Report{tokens["ann"].Token, 0}); s != Accepted ||
 			err != nil {
 			t.Errorf("%v, %v", s, err)
@@ -132,10 +132,10 @@ func erasing(t *testing.T, wrap func(store.Store) store.Store) []string {
 // and nobody else has lost anything.
 func TestErase(t *testing.T) {
 	if left := erasing(t, func(s store.Store) store.Store { return s }); len(left) > 0 {
-		t.Errorf("her tag is in %v", left)
+		t.Errorf("their tag is in %v", left)
 	}
 	if left := erasing(t, func(s store.Store) store.Store { return hoarder{s} }); len(left) == 0 {
-		t.Error("a store that keeps her tag is not found out")
+		t.Error("a store that keeps their tag is not found out")
 	}
 }
 
@@ -199,14 +199,14 @@ func TestEraseStates(t *testing.T) {
 		}
 	}
 	if len(holds(t, dir, hers)) == 0 {
-		t.Fatal("she is in no file before")
+		t.Fatal("they are in no file before")
 	}
 	e = open(t, cfg)
 	if err := e.Erase(t.Context(), "shop", "bob"); err != nil {
 		t.Fatal(err)
 	}
 	if left := holds(t, dir, hers); len(left) > 0 {
-		t.Errorf("her tag is in %v", left)
+		t.Errorf("their tag is in %v", left)
 	}
 	if err := e.Archive(t.Context(), "shop"); err != nil {
 		t.Fatal(err)
@@ -244,7 +244,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("it is %s", info.State)
 	}
 	if left := holds(t, dir, hers); len(left) > 0 {
-		t.Errorf("her tag is in %v", left)
+		t.Errorf("their tag is in %v", left)
 	}
 	lines, err := e.Audit(t.Context(), 0)
 	if err != nil {

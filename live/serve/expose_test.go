@@ -87,13 +87,13 @@ func TestActivate(t *testing.T) {
 			}
 			if same, err := e.Decide(t.Context(), "shop", "0"); err != nil || same.Token != all[0].Token ||
 				same.Propensity != all[0].Propensity {
-				t.Errorf("she met it: %+v, was %+v, %v", same, all[0], err)
+				t.Errorf("they met it: %+v, was %+v, %v", same, all[0], err)
 			}
 			if other, err := e.Decide(t.Context(), "shop", "1"); err != nil || other.Token == all[1].Token {
-				t.Errorf("she does not meet it, and is answered the same: %+v, %v", other, err)
+				t.Errorf("they do not meet it, and are answered the same: %+v, %v", other, err)
 			}
 			if same, err := e.Decide(t.Context(), "shop", "2"); err != nil || same.Token != all[2].Token {
-				t.Errorf("she may still meet it: %+v, was %+v, %v", same, all[2], err)
+				t.Errorf("they may still meet it: %+v, was %+v, %v", same, all[2], err)
 			}
 			settle(t, e, c, time.Second, 10)
 			again()
@@ -107,7 +107,7 @@ func TestActivate(t *testing.T) {
 				t.Errorf("it was forgotten, and is answered: %+v, %v", other, err)
 			}
 			if same, err := e.Decide(t.Context(), "shop", "0"); err != nil || same.Token != all[0].Token {
-				t.Errorf("she met it: %+v, was %+v, %v", same, all[0], err)
+				t.Errorf("they met it: %+v, was %+v, %v", same, all[0], err)
 			}
 			for range 60 { // more of those who meet it, so that both arms have what is asked
 				d, err := e.Decide(t.Context(), "shop", fmt.Sprint("later ", c.Now(), len(came[0]), len(came[1])))

@@ -17,8 +17,8 @@ import (
 var forgetfulShop = strings.Replace(shop, "assignments: 1", "assignments: 3", 1) +
 	"forget: 2d\nend: 2001-09-18T00:00:00Z\n"
 
-// visits has ann come every six hours, and others once, and says what she was given, one line a visit. With rewards
-// she reports on all that she is given; a broken service forgets who has.
+// visits has ann come every six hours, and others once, and says what they were given, one line a visit. With rewards
+// they report on all that they are given; a broken service forgets who has.
 func visits(t *testing.T, rewards, twin bool, change func(e *Engine)) (told string, counted int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,11 +128,11 @@ func TestForgottenIsGone(t *testing.T) {
 	settle(t, e, c, time.Second, 1)
 	ann, hers := e.tagIn(t, "shop", "bob"), e.tagIn(t, "shop", "ann")
 	if len(holds(t, dir, hers)) == 0 || bytes.Equal(ann, hers) {
-		t.Fatal("she is in no file before")
+		t.Fatal("they are in no file before")
 	}
 	settle(t, e, c, 2*decl.Day, 1)
 	if where := holds(t, dir, hers); len(where) > 0 {
-		t.Errorf("she is in %v", where)
+		t.Errorf("they are in %v", where)
 	}
 	if again, err := e.Decide(t.Context(), "shop", "bob"); err != nil || again.Token != bob.Token {
 		t.Errorf("%+v, %v", again, err)

@@ -122,7 +122,7 @@ func TestRevokedKeyStaysRevoked(t *testing.T) {
 	}
 }
 
-// The last key that administers is revoked by who says that he means it alone, also where two are
+// The last key that administers is revoked by who says so explicitly, also where two are
 // revoked at once.
 func TestLastAdminKey(t *testing.T) {
 	e := open(t, Config{Store: store.NewMemory().Open, Clock: newClock().Now})

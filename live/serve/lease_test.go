@@ -208,7 +208,7 @@ func TestTwoWorldsOfLeases(t *testing.T) {
 
 // Exposures and events are taken in the order in which they came, in whichever commits they are: an event that came
 // before the exposure of its unit finds no decision. Who else reports changes the commits alone: in one world zoe's
-// event is being written while ann's event and her exposure come.
+// event is being written while ann's event and their exposure come.
 func TestExposuresInOrder(t *testing.T) {
 	for _, first := range []string{"event", "exposure"} {
 		for _, together := range []bool{false, true} {

@@ -11,13 +11,13 @@ import (
 	"github.com/sotto-dp/sotto/live/serve/store"
 )
 
-// On a Shared store many processes have one writer, for all experiments. That he writes is seen
-// from his commits, which are begun at least every beatEvery, and from the database being at work on
+// On a Shared store many processes have one writer, for all experiments. That it writes is seen
+// from its commits, which are begun at least every beatEvery, and from the database being at work on
 // one that takes its time; whoever has seen none for lapse,
-// by his own monotonic clock, claims the store, or at once where the writer has said that he ends. That his connection
-// has ended says less: he may live, and decide until he finds that out, so that it is claimed after leadFor.
-// The writer himself counts from before a commit was sent, and does not decide for longer than
-// leadFor, which is less: one who was stopped and goes on knows by himself that he may have been
+// by its own monotonic clock, claims the store, or at once where the writer has said that it ends. That its connection
+// has ended says less: it may live, and decide until it finds that out, so that it is claimed after leadFor.
+// The writer itself counts from before a commit was sent, and does not decide for longer than
+// leadFor, which is less: one who was stopped and goes on knows by itself that it may have been
 // taken over. None of this is what keeps two from writing: the store's fence is.
 const (
 	beatEvery = 300 * time.Millisecond
@@ -207,8 +207,8 @@ func (e *Engine) listen(ctx context.Context, st store.Shared) (silent bool, err 
 	}
 }
 
-// ended says that a writer whose last commit was seen so long ago answers nothing more: he has said so, or his connection
-// has ended and he is not sure any more that he writes.
+// ended says that a writer whose last commit was seen so long ago answers nothing more: it has said so, or its connection
+// has ended and it is not sure any more that it writes.
 func ended(w store.Writer, silent time.Duration) bool {
 	return w.Gone && (!w.Broken || silent > leadFor)
 }
@@ -246,7 +246,7 @@ func (e *Engine) follow(ctx context.Context) error {
 					e.heard(w.Address, false)
 					e.heal("serve: another process writes now")
 				} else if other {
-					e.heard("", false) // until he is seen to write here
+					e.heard("", false) // until it is seen to write here
 				}
 			}
 			silent := time.Since(since)

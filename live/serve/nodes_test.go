@@ -66,8 +66,8 @@ const promised = 3 * time.Second
 
 func leads(e *Engine) bool { return e.here() && e.Ready() == nil }
 
-// One of two writes, the other one says where he is, and takes over when he ends or stands still;
-// what the one who stood still then says is not said, and what he had decided since is void.
+// One of two writes, the other one says where it is, and takes over when it ends or stands still;
+// what the one who stood still then says is not said, and what it had decided since is void.
 func TestTakeOverInTime(t *testing.T) {
 	limit := testkit.Size(30*time.Second, promised)
 	address := pgtest.Database(t)
@@ -222,7 +222,7 @@ func (s rash) Look(ctx context.Context) (store.Writer, error) {
 	return w, err
 }
 
-// A writer whose connection is cut, and who does not know it, decides for a while: nobody else does before he has
+// A writer whose connection is cut, and who does not know it, decides for a while: nobody else does before it has
 // ended, but for one who is rash.
 func TestCutWriter(t *testing.T) {
 	both := func(is func(store.Shared) store.Shared) (both bool) {

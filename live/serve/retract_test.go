@@ -136,7 +136,7 @@ func TestRetractedRewards(t *testing.T) {
 			by[d.Arm]++
 			r := Report{d.Token, reward}
 			retract := k < gone
-			if d.Arm == 0 && k == 3 { // hers
+			if d.Arm == 0 && k == 3 { // theirs
 				r.Reward, retract = hers, !shown
 			}
 			if r.Reward >= 0 {
@@ -171,7 +171,7 @@ func TestRetractedRewards(t *testing.T) {
 					t.Errorf("reward %v, hers %v: released %d steps, must be %d", reward, hers, steps, want)
 				}
 				if d := steps - first; max(d, -d) > 1<<20 {
-					t.Errorf("reward %v: her reward of %v moves the sum by %d steps", reward, hers, d)
+					t.Errorf("reward %v: their reward of %v moves the sum by %d steps", reward, hers, d)
 				}
 			}
 		}

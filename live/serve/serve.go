@@ -290,7 +290,7 @@ type reported struct {
 }
 
 // Open opens the store, takes it over, and goes on with all that is in it. If the store is Shared and
-// somebody else writes, the engine watches him, and takes over when he does no more.
+// somebody else writes, the engine watches it, and takes over when it does no more.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("serve: store is missing")

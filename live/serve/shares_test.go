@@ -127,7 +127,7 @@ func (o *slowOffice) Leave(context.Context, string) error { return nil }
 func (o *slowOffice) Close() error                        { return nil }
 
 // The office is read in time also where a reading takes long, and read again for whoever asks for a name that is not
-// there, but nothing is written for him.
+// there, but nothing is written for it.
 func TestReadingsOfOffice(t *testing.T) {
 	for _, takes := range []time.Duration{meetEvery, time.Millisecond} {
 		o := &slowOffice{takes: takes}

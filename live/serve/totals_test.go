@@ -201,7 +201,7 @@ func TestTotalMovesOneRelease(t *testing.T) {
 	}
 	for _, her := range [][]float64{many, {-5, 0.5, 1e300}, {1}} {
 		if n, far := moved(releases(her, false)); n != 2 || far {
-			t.Errorf("%d of her reports move %d sums, by more than the range: %v", len(her), n, far)
+			t.Errorf("%d of their reports move %d sums, by more than the range: %v", len(her), n, far)
 		}
 	}
 	if _, far := moved(releases(many, true)); !far {

@@ -34,7 +34,7 @@ func (s fixed) Heads(ctx context.Context) (store.Heads, error) {
 	return h, err
 }
 
-// A saying is what one unit says: when, after her decision, and what reward.
+// A saying is what one unit says: when, after its decision, and what reward.
 type saying struct {
 	after  time.Duration
 	reward float64
@@ -50,7 +50,7 @@ const growsThere = "# it grows"
 type traffic struct {
 	name  string
 	most  int           // decisions a round, below
-	late  time.Duration // after which somebody else reports on hers
+	late  time.Duration // after which somebody else reports on theirs
 	terms Change        // by an operator, in round at
 	at    int
 	stop  int // the round in which an operator stops it, if one does
@@ -176,7 +176,7 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 	if strings.Contains(text, "of: person") {
 		limit = capped(t, "unit=person,epsilon=2/365d")
 	}
-	came := false // her reward
+	came := false // their reward
 	e, err := Open(t.Context(), Config{
 		PersonCap: limit,
 		account: func(all []standing) []standing {
@@ -274,7 +274,7 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				}
 			}
 			x.mu.Lock()
-			if x.play == nil { // hers was in no segment that was whole
+			if x.play == nil { // theirs was in no segment that was whole
 				x.mu.Unlock()
 				fmt.Fprintln(&out, "it has stopped at", c.Now())
 				return out.String()
@@ -326,7 +326,7 @@ func world(t *testing.T, twin, text string, hers []saying) string {
 				_ = e.Pause(t.Context(), of.name)
 			}
 		}
-		if round%4 == 0 { // often enough to be between her report and its release
+		if round%4 == 0 { // often enough to be between their report and its release
 			kept, err := e.Kept(t.Context(), of.name, of.unit(unit))
 			if twin == "answers what came" {
 				kept.Assigned = kept.Assigned && !came
@@ -385,14 +385,14 @@ func TestTwoWorlds(t *testing.T) {
 		"window: 40s", 1) + stopsThere}, sayings, "duplicates", "totals", "backs up totals")
 	for _, text := range early {
 		if !strings.Contains(world(t, "", text, nil), "ahead: true") {
-			t.Error("her reward is not released ahead of a batch")
+			t.Error("their reward is not released ahead of a batch")
 		}
 	}
 	for _, text := range guardedShops {
 		silent := world(t, "", text, nil)
 		if !strings.Contains(silent, `{"paused":"`) && !strings.Contains(silent, `"off":`) &&
 			!strings.Contains(silent, `"change":{"share":1}`) {
-			t.Errorf("no guard does anything before her reward is released: %s", text)
+			t.Errorf("no guard does anything before their reward is released: %s", text)
 		}
 		for name, hers := range sayings {
 			if got := world(t, "", text, hers); got != silent {
@@ -448,7 +448,7 @@ func TestTwoWorldsOfAnArmMore(t *testing.T) {
 	for _, text := range []string{shop + growsThere, splitShop + growsThere} {
 		twoWorlds(t, []string{text}, sayings, "adds what pays", "duplicates", "backs up sums", "answers what came")
 		if !strings.Contains(world(t, "", text, nil), `"add":2`) {
-			t.Error("no arm is added before her reward is released")
+			t.Error("no arm is added before their reward is released")
 		}
 	}
 }
@@ -463,7 +463,7 @@ func twoWorlds(t *testing.T, experiments []string, sayings map[string][]saying, 
 			t.Errorf("the observer was answered %d times", n)
 		}
 		if rest := strings.HasSuffix(silent, "true\n"); rest != strings.HasSuffix(text, stopsThere) {
-			t.Errorf("that her reward is released after a stop is %v", rest)
+			t.Errorf("that their reward is released after a stop is %v", rest)
 		}
 		for name, hers := range sayings {
 			if got := world(t, "", text, hers); got != silent {

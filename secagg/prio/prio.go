@@ -3,7 +3,7 @@
 // draft-irtf-cfrg-vdaf; Corrigan-Gibbs and Boneh, NSDI 2017), from github.com/cloudflare/circl.
 // Begin with NewSum for a client and NewServer for a server.
 //
-// A client speaks once: she splits her integer from 0 to g into two shares, with a proof that
+// A client speaks once: it splits its integer from 0 to g into two shares, with a proof that
 // it is in the range, and sends one to each server. The servers check the proof together, add
 // up the shares of those that pass, and each adds a whole noise of its own to its share before
 // they put them together.

@@ -15,7 +15,7 @@ import (
 
 // ClientConfig is what a client brings to a session.
 type ClientConfig struct {
-	// Protocol is the session, the client's number and key, and the keys she has pinned: the
+	// Protocol is the session, the client's number and key, and the keys it has pinned: the
 	// server's too. Its Clock must keep the time of this machine, up to a constant.
 	Protocol secagg.ClientConfig
 	// Wait is the server's [ServerConfig.Wait]; [DefaultWait] if 0. The client tries so long to
@@ -39,11 +39,11 @@ type ClientConfig struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Join takes part in a session with a message: Length numbers below the modulus, her noise share
+// Join takes part in a session with a message: Length numbers below the modulus, its noise share
 // already added. It returns nil when the server has said that the sum is known. An error matches
 // one of package secagg's or of this package's; a [Refusal] is the server's word. ErrUnfinished is
-// about a client who has done her part and did not hear how it ended. When ctx ends the client
-// vanishes. Any error after her masked message has left is ErrPossiblyReleased too.
+// about a client who has done its part and did not hear how it ended. When ctx ends the client
+// vanishes. Any error after its masked message has left is ErrPossiblyReleased too.
 func Join(ctx context.Context, address string, cfg ClientConfig, message []uint64) error {
 	if cfg.Wait < 0 {
 		return fmt.Errorf("%w: wait = %v, must be positive (0 stands for the default)",
@@ -167,7 +167,7 @@ func (c *client) play(conn *tls.Conn) error {
 	if err := c.send(conn, m); err != nil {
 		return err
 	}
-	// How many neighbours there will be she does not know yet.
+	// How many neighbours there will be it does not know yet.
 	limit := limitOf(c.cfg.Protocol.Session.Length, 1<<20)
 	for {
 		t, payload, err := c.read(conn, limit)

@@ -26,7 +26,7 @@ var (
 	// ErrStopped: the server was stopped before the session had ended.
 	ErrStopped = errors.New("transport: the server was stopped")
 	// ErrPossiblyReleased: what failed had gone so far that the sum may be known to the server all
-	// the same. It comes with the cause, which it does not hide. A client has sent her masked
+	// the same. It comes with the cause, which it does not hide. A client has sent its masked
 	// message; a server has asked for the shares that open it. What was sent is spent: the same
 	// rewards must not be sent again, under any session.
 	ErrPossiblyReleased = errors.New("transport: possibly released")

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A Hub is one listener for many sessions at a time. A client says which one she means by the name
-// of the server in her TLS handshake (ClientConfig.ServerName), of which the hub reads the first
+// A Hub is one listener for many sessions at a time. A client says which one it means by the name
+// of the server in its TLS handshake (ClientConfig.ServerName), of which the hub reads the first
 // message alone: keys and all the rest are the session's.
 type Hub struct {
 	listener net.Listener
@@ -113,7 +113,7 @@ func (h *Hub) hand(at *place) {
 	l.queue(&heard{Conn: conn, rest: io.MultiReader(read, conn)})
 }
 
-// greeting is the name of the server in a client's first message, and what was read of her.
+// greeting is the name of the server in a client's first message, and what was read of it.
 func greeting(conn net.Conn) (name string, read io.Reader) {
 	var copied bytes.Buffer
 	stop := errors.New("that is all")

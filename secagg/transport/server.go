@@ -24,7 +24,7 @@ const (
 const (
 	handshakeTime = 10 * time.Second
 	// linger is how long a connection is kept after its last frame for the other end to
-	// read it: closing at once, with bytes of hers unread, would reset the connection and
+	// read it: closing at once, with bytes of its own unread, would reset the connection and
 	// take the frame with it.
 	linger = 2 * time.Second
 	// maxTick bounds the time between two looks at the clock.
@@ -40,7 +40,7 @@ type ServerConfig struct {
 	// if 0. It does not wait longer than for all.
 	Wait time.Duration
 	// Start, if set, is closed to begin before that with those who are there: for one who has a
-	// clock of his own.
+	// clock of its own.
 	Start <-chan struct{}
 	// Certificate is shown to clients who believe an authority; nil is one of the
 	// server's identity key.
@@ -178,7 +178,7 @@ type peer struct {
 	conn  *tls.Conn
 	place *place
 	queue chan []byte
-	over  atomic.Bool // the loop does not listen to her any more
+	over  atomic.Bool // the loop does not listen to the client any more
 }
 
 // event is what a connection's goroutine tells the loop: a new peer, a message, or the end
@@ -302,7 +302,7 @@ func (s *server) handle(at *place) {
 	}
 	s.events <- event{peer: p, kind: eventLost, err: err}
 	if errors.Is(err, ErrFrame) {
-		io.Copy(io.Discard, p.conn) // until she has read why
+		io.Copy(io.Discard, p.conn) // until it has read why
 	}
 	<-written
 }
@@ -356,13 +356,13 @@ func (p *peer) write(timeout time.Duration) {
 	for b := range p.queue {
 		p.conn.SetWriteDeadline(time.Now().Add(timeout))
 		if _, err := p.conn.Write(b); err != nil {
-			p.conn.NetConn().Close() // the reader says that she is lost
+			p.conn.NetConn().Close() // the reader says that it is lost
 			for range p.queue {
 			}
 			return
 		}
 	}
-	// The reader goes on for as long as she may need to hear the last word.
+	// The reader goes on for as long as it may need to hear the last word.
 	p.conn.SetReadDeadline(time.Now().Add(linger))
 	p.conn.SetWriteDeadline(time.Now().Add(linger))
 	if p.conn.CloseWrite() != nil {
@@ -445,12 +445,12 @@ func (s *server) lobby(e event) {
 	case eventLost:
 		if s.peers[e.peer.id] == e.peer {
 			s.turn(e.peer, e.err)
-			delete(s.told, e.peer.id) // she may come back
+			delete(s.told, e.peer.id) // it may come back
 		}
 	}
 }
 
-// came receives a client, or turns her away.
+// came receives a client, or turns it away.
 func (s *server) came(p *peer) {
 	var err error
 	switch why, was := s.told[p.id]; {

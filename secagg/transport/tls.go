@@ -33,7 +33,7 @@ func Certificate(identity ed25519.PrivateKey) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: identity}, nil
 }
 
-// serverTLS asks for a client's certificate and accepts any: that she holds its key is what the
+// serverTLS asks for a client's certificate and accepts any: that it holds its key is what the
 // handshake proves, whose key it is the server looks up after it, so that it can say a word to
 // those it does not know.
 func serverTLS(c tls.Certificate) *tls.Config {

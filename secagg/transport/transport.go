@@ -12,8 +12,8 @@
 //	end       server       the sum is known
 //	refusal   server       the session failed, or goes on without this client: a code, which stands for one of secagg's errors, and a text
 //
-// Both ends show certificates. The client's is made of her identity key, and tells the server who
-// she is. The server's is made of its own identity key too, which the client has pinned; or it is
+// Both ends show certificates. The client's is made of its identity key, and tells the server who
+// it is. The server's is made of its own identity key too, which the client has pinned; or it is
 // one of an authority that the client believes ([ClientConfig.Roots]). TLS is not what the
 // protocol's promises rest on: messages are signed, and sealed where they must be, without it. It
 // keeps others from reading along (addresses they see) and from speaking at all.
@@ -22,13 +22,13 @@
 //
 // The server waits until all enrolled clients have come, or for a while ([ServerConfig.Wait]); then
 // it begins with those who are there. A client has one connection. When it breaks, or brings a
-// message that the server refuses, she has vanished; nobody waits for her, and she is told why if
-// she can still hear it. A client who stays silent, reads nothing, or sends byte by byte has
+// message that the server refuses, it has vanished; nobody waits for the client, and it is told why if
+// it can still hear it. A client who stays silent, reads nothing, or sends byte by byte has
 // vanished at the round's deadline. None of that holds up others: every connection has its own
 // goroutines and its own deadlines.
 //
 // When the session fails all clients are told at once, by a named error, instead of running into
-// their deadlines. A client takes a refusal at its word: it can end her part, which the server can
+// their deadlines. A client takes a refusal at its word: it can end its part, which the server can
 // always do, and nothing else.
 //
 // What has left is spent, whether or not the session fails: [ClientConfig.Spend] and
@@ -38,5 +38,5 @@
 // Before a connection is a client's it has one of a bounded number of places
 // ([ServerConfig.MaxPending]). Nobody waits for one: one more connection gets the place of the oldest
 // of the address that has most (of IPv6, the /64). So strangers who open connections and say nothing
-// close their own, and a client who loses a place to others at her address comes again by herself.
+// close their own, and a client who loses a place to others at its address comes again by itself.
 package transport

@@ -256,8 +256,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A client who is not there when the wait is over is left out, and told so when she comes; the
-// others sum without her.
+// A client who is not there when the wait is over is left out, and told so when it comes; the
+// others sum without the client.
 func TestLatecomer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 6, secagg.SemiHonest)
@@ -352,7 +352,7 @@ func TestIdentities(t *testing.T) {
 		change func(w *world, c *ClientConfig) // of client 1
 		want   error
 		told   bool // by the server
-		there  bool // the session begins with her
+		there  bool // the session begins with the client
 	}{
 		{"another server is pinned", func(w *world, c *ClientConfig) {
 			c.Protocol.Server = key("other").Public().(ed25519.PublicKey)
@@ -496,7 +496,7 @@ func TestBadPeers(t *testing.T) {
 		name string
 		do   func(t *testing.T, w *world, conn *tls.Conn)
 		slow bool  // it takes a deadline to find out
-		want error // of the server's log; of the refusal if she reads
+		want error // of the server's log; of the refusal if it reads
 	}{
 		{"garbage", func(t *testing.T, w *world, conn *tls.Conn) {
 			conn.Write(bytes.Repeat([]byte{0xa5, 0x5a, 7}, 5000))
@@ -658,7 +658,7 @@ func TestStuckAtTheEnd(t *testing.T) {
 			}
 			return nil
 		}
-		c.Protocol.Timeout = time.Second // she gives up after three of them
+		c.Protocol.Timeout = time.Second // it gives up after three of them
 	})
 	r := <-out
 	if r.err != nil || len(r.result.Survivors) != 6 ||
@@ -782,7 +782,7 @@ func TestOneConnection(t *testing.T) {
 	}
 }
 
-// A client whose connection breaks before the session begins comes back by herself, and one who is
+// A client whose connection breaks before the session begins comes back by itself, and one who is
 // early finds the server when it is there.
 func TestComeBack(t *testing.T) {
 	t.Parallel()

@@ -224,13 +224,13 @@ func Faults() []Fault {
 }`,
 		Needs: "an end, or a retention; a process whose clock is days ahead, then one whose is right",
 	}, {
-		// Who has met her decision is told after a restart that she has none left.
+		// Who has met their decision is told after a restart that they have none left.
 		Name: "a met decision forgotten", File: "live/serve/expose.go", Revert: "ac9c269",
 		Was:   `return now < u.by || !x.decl.Free && int(u.used) >= x.decl.AtOnce()`,
 		Is:    `return now < u.by || !PLANTED && !x.decl.Free && int(u.used) >= x.decl.AtOnce()`,
 		Needs: "exposure activate, sticky; an activation, its window passes, a restart, the unit asks again",
 	}, {
-		// Who comes again is given an arm that was taken off, and what she reports is lost.
+		// Who comes again is given an arm that was taken off, and what they report is lost.
 		Name: "an arm given after its end", File: "live/serve/arms.go", Revert: "26d18c2",
 		Was: `case spent && x.gone(int(u.arm)):
 		return x.give(x.instead(), Limit), nil
@@ -410,7 +410,7 @@ func Faults() []Fault {
 					x.units[t] = u
 				}
 				x.stoned`,
-		Needs: "units; a restart, and one asks again in her window",
+		Needs: "units; a restart, and one asks again in its window",
 	}, {
 		// What was in memory when a commit failed is believed, and not what is durable.
 		Name: "a failure that is forgotten", File: "live/serve/writer.go",
@@ -450,7 +450,7 @@ func Faults() []Fault {
 			}`,
 		Needs: "a default above the lowest, and a release with decisions without a reward",
 	}, {
-		// Who has had a reward cannot say that she never met it: whether she had is told.
+		// Who has had a reward cannot say that they never met it: whether they had is told.
 		Name: "a retraction that heeds rewards", File: "play/play.go",
 		Was:   `if i := t.Number - s.Start; !s.Gone.Has(i) {`,
 		Is:    `if i := t.Number - s.Start; !s.Gone.Has(i) && !(PLANTED && s.Came.Has(i)) {`,

@@ -306,7 +306,7 @@ func limited(pattern string, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// nowhere answers a request that nobody can be asked: nobody is known to write, or he cannot be
+// nowhere answers a request that nobody can be asked: nobody is known to write, or it cannot be
 // reached.
 func (f *front) nowhere(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")

@@ -101,7 +101,7 @@ func TestMillionRewards(t *testing.T) {
 			t.Fatal(got.Code, got.Body)
 		}
 	}
-	for i := range 7 { // with her, the eight that the policy wants
+	for i := range 7 { // with them, the eight that the policy wants
 		w.decide(fmt.Sprint("unit ", i))
 	}
 	for i := range 8 {

@@ -17,7 +17,7 @@ import (
 )
 
 // learners are experiments whose policies draw, or protect contexts, or look for the best arm. A first release is of
-// ann's decision, or comes before hers.
+// ann's decision, or comes before theirs.
 var learners = func() map[string]string {
 	brief := strings.Replace(shop, "window: 1m", "window: 10s\nfloor: 0.2", 1)
 	words := strings.NewReplacer("window: 1m", "window: 10s", "floor: 0.1", "floor: 0.2", "name: segments", "name: shop").
@@ -35,7 +35,7 @@ var learners = func() map[string]string {
 	}
 }()
 
-// hers is what differs between worlds: her segment, and what she reports by the seconds after she came.
+// theirs is what differs between worlds: their segment, and what they report by the seconds after they came.
 type hers struct {
 	segment string
 	reports map[int]string
@@ -95,7 +95,7 @@ func observedLearner(t *testing.T, text string, ann hers, before func(http.Handl
 			}
 			return ask(admin, "POST", x+"/rank", fmt.Sprintf(`{"event": "%d", `, unit)+body)
 		}
-		told := func(unit int) { // what ann is told follows from her context, and nobody else is told it
+		told := func(unit int) { // what ann is told follows from their context, and nobody else is told it
 			if answer := rank(unit); unit != 3 || ann.segment == "" {
 				seen.WriteString(answer)
 			}
@@ -156,7 +156,7 @@ func observedLearner(t *testing.T, text string, ann hers, before func(http.Handl
 	return all
 }
 
-// Two worlds of each policy that differ in one person's reward, and where contexts are protected in her context, are the
+// Two worlds of each policy that differ in one person's reward, and where contexts are protected in their context, are the
 // same to all others until the first release, byte by byte, over a restart and an erasure; and it comes at the same
 // instant. Copies are caught whose probabilities follow from what waits, and whose figures follow from contexts.
 func TestTwoWorldsOfLearners(t *testing.T) {

@@ -29,7 +29,7 @@ window: 1m
 floor: 0.1
 `
 
-// A visitor of segments clicks on the action of her segment more often: which action is best
+// A visitor of segments clicks on the action of their segment more often: which action is best
 // depends on the context, and each alone earns the same.
 const clicksHers, clicksOther = 0.6, 0.2
 

@@ -36,7 +36,7 @@ const (
 	maxUnsent   = 16 << 20 // of requests, while who is asked does not read
 )
 
-// errUnsent says that who is asked does not read what he is sent.
+// errUnsent says that who is asked does not read what it is sent.
 var errUnsent = errors.New("too much is to be sent")
 
 // onLine says whether a request goes by line: it is short, its answer is, and it does not last.
@@ -44,7 +44,7 @@ func onLine(r *http.Request) bool {
 	return r.Method == http.MethodPost && r.URL.Opaque == "" && r.ContentLength >= 0 && r.ContentLength <= maxLineBody
 }
 
-// A sender writes frames. Who sends one while another is writing leaves it to him.
+// A sender writes frames. Who sends one while another is writing leaves it to the other.
 type sender struct {
 	to   io.Writer
 	most int // that may wait for a write to end; 0 for no bound
@@ -199,7 +199,7 @@ type line struct {
 	ended bool
 }
 
-// callLine asks who is at an address for a line, and is nil where he has none.
+// callLine asks who is at an address for a line, and is nil where it has none.
 func callLine(ctx context.Context, transport http.RoundTripper, to *url.URL, database string) (*line, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to.JoinPath("/livez").String(), nil)
 	if err != nil {
@@ -349,7 +349,7 @@ func (r *recorded) Write(b []byte) (int, error) {
 	return r.body.Write(b)
 }
 
-// takeLine answers who asks for a line, after he has proved to be on this database; taken is false if he asks
+// takeLine answers who asks for a line, after it has proved to be on this database; taken is false if it asks
 // for none.
 func (f *front) takeLine(w http.ResponseWriter, r *http.Request) (taken bool) {
 	if r.Header.Get("Upgrade") != lineProtocol || !knows(f.Engine.Database(), r.Header.Get(forwarded)) {

@@ -44,7 +44,7 @@ func (g givenVectors) AddSteps(slot, n int, steps []int64) error {
 }
 
 // play has visitors rank for 20 of 40 seconds, ann among them, whose reward comes as report says by
-// the seconds after she came, and somebody look at all pages, as pageWorld's play does. There is no
+// the seconds after they came, and somebody look at all pages, as pageWorld's play does. There is no
 // floor, whose coins would differ from world to world.
 func (p *contextsWorld) play(t *testing.T, report map[int]string) (all []seen, released time.Time) {
 	t.Helper()
@@ -193,7 +193,7 @@ func TestTwoWorldsOfContextsPages(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				other, at := (&contextsWorld{}).play(t, report)
 				if !at.Equal(silentAt) {
-					t.Errorf("the release is at %v, without her report at %v", at, silentAt)
+					t.Errorf("the release is at %v, without their report at %v", at, silentAt)
 				}
 				if a, b := until(silent, silentAt), until(other, at); a != b {
 					t.Error(firstDifference(b, a))
@@ -211,7 +211,7 @@ func TestTwoWorldsOfContextsPages(t *testing.T) {
 	})
 }
 
-// A twin is caught whose page shows how many rewards came; and her reward is in what is released:
+// A twin is caught whose page shows how many rewards came; and their reward is in what is released:
 // without the shift of the noise the worlds are apart afterwards.
 func TestTwoWorldsOfContextsPagesFindTwins(t *testing.T) {
 	if testkit.Race {
@@ -243,6 +243,6 @@ func TestTwoWorldsOfContextsPagesFindTwins(t *testing.T) {
 		t.Error("the counter is not caught")
 	}
 	if before[0][0] != before[0][1] || after[0][0] == after[0][1] {
-		t.Error("her reward is in nothing that was released")
+		t.Error("their reward is in nothing that was released")
 	}
 }

@@ -78,7 +78,7 @@ func (g given) AddSteps(arm, n int, steps int64) error {
 var nameless = regexp.MustCompile(`[0-9a-f]{64}|[A-Za-z0-9_-]{90}|(id: |"id":"|from=)[0-9a-f]{16}`)
 
 // play lets visitors come to three experiments for 20 of 47 seconds, ann among them, who reports as
-// report says by the seconds after she came, and whose decision in the third is taken back then,
+// report says by the seconds after they came, and whose decision in the third is taken back then,
 // and somebody look at all pages every three seconds, and at their events all the time. It returns
 // what was seen, and a time before the first release by less than a second.
 func (p *pageWorld) play(t *testing.T, report map[int]string) (all []seen, released time.Time) {
@@ -266,8 +266,8 @@ func until(all []seen, end time.Time) string {
 	return out.String()
 }
 
-// Whatever ann reports, and whether she does, every byte of pages, events, files and metrics, and
-// the instants at which events leave, are the same until the release that her reward is in, which
+// Whatever ann reports, and whether they do, every byte of pages, events, files and metrics, and
+// the instants at which events leave, are the same until the release that their reward is in, which
 // comes at the same tick; and if the noise makes that release the same, for ever.
 func TestTwoWorldsOfPages(t *testing.T) {
 	if testkit.Race {
@@ -295,7 +295,7 @@ func TestTwoWorldsOfPages(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				other, at := (&pageWorld{}).play(t, report)
 				if !at.Equal(silentAt) {
-					t.Errorf("the release is at %v, without her report at %v", at, silentAt)
+					t.Errorf("the release is at %v, without their report at %v", at, silentAt)
 				}
 				if a, b := until(silent, silentAt), until(other, at); a != b {
 					t.Error(firstDifference(b, a))
@@ -315,10 +315,10 @@ func firstDifference(got, want string) string {
 	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			return fmt.Sprintf("line %d is\n%.600s\nwithout her report\n%.600s", i, a[i], b[i])
+			return fmt.Sprintf("line %d is\n%.600s\nwithout their report\n%.600s", i, a[i], b[i])
 		}
 	}
-	return fmt.Sprintf("%d lines, without her report %d", len(a), len(b))
+	return fmt.Sprintf("%d lines, without their report %d", len(a), len(b))
 }
 
 // Twins are caught: a page that shows how many rewards came, one that shows a metric before it is

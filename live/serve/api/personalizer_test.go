@@ -76,7 +76,7 @@ func TestPersonalizer(t *testing.T) {
 }
 
 // Who is given the first action before the start, or after the last decision that there is to be,
-// is told of no error when she reports on it.
+// is told of no error when they report on it.
 func TestPersonalizerCountsNothing(t *testing.T) {
 	w := newWorld(t)
 	w.want(201, "POST", "/v1/experiments", strings.Replace(segments, "1e6", "1000", 1))

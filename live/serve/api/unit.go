@@ -42,7 +42,7 @@ func (f *front) unit(r *http.Request, experiment, name, token string) (v visitor
 		}
 	}
 	// A browser does not keep the cookie without TLS, and would be a new unit each time. Who says
-	// that there was a proxy with TLS harms himself alone.
+	// that there was a proxy with TLS harms themselves alone.
 	if r.TLS == nil && !loopback(r.RemoteAddr) && r.Header.Get("X-Forwarded-Proto") != "https" {
 		return v, refused(http.StatusForbidden, "unit_token", "unit_token is missing, and cookies are "+
 			"given by TLS alone")

@@ -26,16 +26,16 @@ func (w *world) keyWith(scopes serve.Scope) string {
 
 const browserScopes = serve.ScopeBrowser | serve.ScopeDecide | serve.ScopeReward
 
-// spy does what somebody does who has read a page's key and knows ann's name, and says what he got.
+// spy does what somebody does who has read a page's key and knows ann's name, and says what they got.
 func spy(t *testing.T, w *world, sign string, others string) (got []string) {
 	t.Helper()
 	soon := w.clock.Now().Add(time.Minute)
 	for name, try := range map[string]struct{ path, body string }{
-		"names her":                 {"/v1/experiments/shop/decisions", `{"unit": "ann"}`},
+		"names them":                {"/v1/experiments/shop/decisions", `{"unit": "ann"}`},
 		"names nobody, without TLS": {"/v1/experiments/shop/decisions", ``},
 		"signs with a key of the page": {"/v1/experiments/shop/decisions", fmt.Sprintf(`{"unit_token": %q}`,
 			client.SignUnit(w.key, "shop", "ann", soon))},
-		"changes one of his": {"/v1/experiments/shop/decisions", fmt.Sprintf(`{"unit_token": %q}`,
+		"changes their own": {"/v1/experiments/shop/decisions", fmt.Sprintf(`{"unit_token": %q}`,
 			strings.Replace(client.SignUnit(sign, "shop", "bob", soon), "Ym9i", "YW5u", 1))},
 		"has one of another experiment": {"/v1/experiments/shop/decisions", fmt.Sprintf(`{"unit_token": %q}`,
 			client.SignUnit(sign, "other", "ann", soon))},
@@ -43,8 +43,8 @@ func spy(t *testing.T, w *world, sign string, others string) (got []string) {
 			client.SignUnit(others, "shop", "ann", soon))},
 		"has an old one": {"/v1/experiments/shop/decisions", fmt.Sprintf(`{"unit_token": %q}`,
 			client.SignUnit(sign, "shop", "ann", w.clock.Now()))},
-		"names her to OpenFeature": {"/ofrep/v1/evaluate/flags/shop", `{"context": {"targetingKey": "ann"}}`},
-		"asks for all flags":       {"/ofrep/v1/evaluate/flags", `{"context": {"targetingKey": "ann"}}`},
+		"names them to OpenFeature": {"/ofrep/v1/evaluate/flags/shop", `{"context": {"targetingKey": "ann"}}`},
+		"asks for all flags":        {"/ofrep/v1/evaluate/flags", `{"context": {"targetingKey": "ann"}}`},
 		"asks for all with one of no experiment": {"/ofrep/v1/evaluate/flags",
 			fmt.Sprintf(`{"context": {"targetingKey": %q}}`, client.SignUnit(sign, "other", "ann", soon))},
 	} {
@@ -52,7 +52,7 @@ func spy(t *testing.T, w *world, sign string, others string) (got []string) {
 		if known.Code == 200 {
 			got = append(got, name+": "+known.Body.String())
 		}
-		// nor is he told whether somebody is there
+		// nor are they told whether somebody is there
 		unknown := w.ask("POST", try.path, strings.NewReplacer("ann", "zoe", "YW5u", "em9l").Replace(try.body))
 		if known.Code != unknown.Code || known.Body.String() != unknown.Body.String() {
 			got = append(got, fmt.Sprintf("%s: %s, and %s of somebody else", name, known.Body, unknown.Body))

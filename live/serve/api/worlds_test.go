@@ -18,7 +18,7 @@ import (
 	"github.com/sotto-dp/sotto/live/serve/compat"
 )
 
-// An observer writes down what he is answered. Tokens are keyed and so differ between worlds, and so
+// An observer writes down what they are answered. Tokens are keyed and so differ between worlds, and so
 // does the hash of the coins' seed, and what follows from it; they are numbered as they appear.
 type observer struct {
 	w     *world
@@ -62,9 +62,9 @@ func (w *world) logsAll() {
 // as report says, until and not including the public tick of the first release. The observer asks
 // again for everybody's decision, reports on ann's, and reads all pages, after each second.
 //
-// A second experiment counts what is activated: ann's offer after two seconds, and she reports on
+// A second experiment counts what is activated: ann's offer after two seconds, and they report on
 // that as on the other, with a metric. In a third one, where all reports add up, the observer takes ann's decision
-// back, and it is stopped while her window is open. In a fourth there are events, of which ann's is asked for again and reported on by the observer, also
+// back, and it is stopped while their window is open. In a fourth there are events, of which ann's is asked for again and reported on by the observer, also
 // as clients of Personalizer do.
 func observed(t *testing.T, front func(http.Handler) http.Handler,
 	report func(w *world, path, ann string, second int)) string {
@@ -162,7 +162,7 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 		}
 		look(http.MethodPost, x+"/decisions", `{"unit":"ann"}`)
 		look(http.MethodPost, x+"/decisions", fmt.Sprintf(`{"unit":"late comer %d"}`, second))
-		if second%5 == 2 { // the observer, who reports on ann's decision after she may have
+		if second%5 == 2 { // the observer, who reports on ann's decision after they may have
 			look(http.MethodPost, x+"/rewards", reward(tokens["ann"], "0.25"))
 			look(http.MethodPost, x+"/rewards/batch",
 				`{"rewards":[`+reward(tokens["ann"], "0")+","+reward(tokens["bob"], "1")+`]}`)
@@ -175,7 +175,7 @@ func observed(t *testing.T, front func(http.Handler) http.Handler,
 			look(http.MethodPost, third+"/stop", `{"keep": "leader"}`)
 			look(http.MethodPost, third+"/stop", `{"now": true}`)
 		}
-		if second >= 30 { // it waits for hers, and says until when
+		if second >= 30 { // it waits for theirs, and says until when
 			for _, path := range []string{"", "/transcript", "/ledger"} {
 				look(http.MethodGet, third+path, "")
 			}
@@ -227,7 +227,7 @@ func named(report string, id int) string {
 	return fmt.Sprintf(`%s, "id": "%d"}`, report[:len(report)-1], id)
 }
 
-// Two worlds: whatever ann reported, whether she did at all, twice or late, every byte of every
+// Two worlds: whatever ann reported, whether they did at all, twice or late, every byte of every
 // answer before the release is the same, and the release comes at the same tick.
 func TestTwoWorlds(t *testing.T) {
 	send := func(value string, seconds ...int) func(*world, string, string, int) {
@@ -283,10 +283,10 @@ func differ(t *testing.T, got, want string) {
 	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			t.Fatalf("line %d is\n%s\nwithout her report\n%s", i, a[i], b[i])
+			t.Fatalf("line %d is\n%s\nwithout their report\n%s", i, a[i], b[i])
 		}
 	}
-	t.Fatalf("%d lines, without her report %d", len(a), len(b))
+	t.Fatalf("%d lines, without their report %d", len(a), len(b))
 }
 
 // A twin that says in a header which decisions, which events, or which units that were tracked, have had a
@@ -364,7 +364,7 @@ func TestTwoWorldsFindsATwin(t *testing.T) {
 	}
 }
 
-// Private metrics tell of her report, and would be found if everybody could see them.
+// Private metrics tell of their report, and would be found if everybody could see them.
 func TestTwoWorldsFindsMetrics(t *testing.T) {
 	if testkit.Race {
 		t.Skip("the goroutines are those of TestTwoWorlds")

@@ -18,7 +18,7 @@
 // (store.Opened.Older) every task that it knows is closed for good: its leader has to declare a new
 // one. A whole directory, or a database server with its journal, that went back together cannot be
 // seen to have: do not restore them. The helper does not know that a ticket is a person's; a leader
-// that gives a person two tickets has two of her rewards, as it would have with one server.
+// that gives a person two tickets has two of their rewards, as it would have with one server.
 package helper
 
 import (

@@ -37,7 +37,7 @@ var (
 	ErrRole = errors.New("nobody of this name has a role here")
 )
 
-// An Identity is somebody, as the journal names him or her, and the role.
+// An Identity is somebody, as the journal names them, and the role.
 type Identity struct {
 	Name string // a verified address, or else the issuer's own name
 	Role Role

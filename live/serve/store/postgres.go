@@ -489,7 +489,7 @@ func (s *postgres) Commit(ctx context.Context, c Commit) error {
 	all[0].query += " AND tableoid = $3" // a dump of this term may have been restored
 	all[0].args = append(all[0].args, s.table)
 	all = append(all, s.is.places(c)...)
-	// Who finds that the store has gone back writes that down with his first writes.
+	// Who finds that the store has gone back writes that down with its first writes.
 	told := s.origin != "" && len(c.Writes)+len(c.Keys) > 0
 	at := progress{s.at.losses, s.at.commits + 1}
 	if told && s.older {
@@ -544,7 +544,7 @@ func (s *postgres) Look(ctx context.Context) (w Writer, err error) {
 	var secret []byte
 	var now string
 	var version int64
-	// One who has begun to send and stands still is not busy: the server waits for him.
+	// One who has begun to send and stands still is not busy: the server waits for it.
 	err = s.reading.QueryRowContext(ctx, "SELECT w.term, l.losses, w.commits, l.address, a.pid IS NULL, "+
 		"a.pid IS NULL AND l.backend <> 0, "+
 		"coalesce(a.state = 'active' AND a.wait_event IS DISTINCT FROM 'ClientRead', false), "+

@@ -49,7 +49,7 @@ func TestPostgresIsTheModel(t *testing.T) {
 	})
 }
 
-// The fence holds by itself, also where whoever is taken over keeps his connection.
+// The fence holds by itself, also where whoever is taken over keeps its connection.
 func TestPostgresFence(t *testing.T) {
 	address := pgtest.Database(t)
 	testFence(t, postgresAt(t, address), func() {
@@ -170,7 +170,7 @@ func TestPostgresSchema(t *testing.T) {
 }
 
 // Who is stopped in the middle of a transaction does not keep another one from taking over, and what
-// he had begun is not there.
+// it had begun is not there.
 func TestPostgresStoppedWriterInTime(t *testing.T) {
 	open, ctx := postgresAt(t, pgtest.Database(t)), t.Context()
 	s, _ := begin(t, open)
@@ -207,7 +207,7 @@ func TestPostgresStoppedWriterInTime(t *testing.T) {
 	}
 }
 
-// Of several who claim the store after one writer, one has it; and they see whether he is there.
+// Of several who claim the store after one writer, one has it; and they see whether it is there.
 func TestPostgresClaim(t *testing.T) {
 	open, ctx := postgresAt(t, pgtest.Database(t)), t.Context()
 	look := func(s Store) Writer {

@@ -54,7 +54,7 @@ type Giver interface {
 	// End has the others told, when the store is closed, that its process answers nothing more.
 	End()
 	// Give has this process not be believed the last that wrote: that another one has may be lost with all that
-	// he did.
+	// it did.
 	Give()
 }
 

@@ -80,24 +80,24 @@ type Tidier interface {
 	Tidy(ctx context.Context) (more bool, err error)
 }
 
-// A Shared store is one that many processes have open. One writes, and the others watch him.
+// A Shared store is one that many processes have open. One writes, and the others watch it.
 type Shared interface {
 	Store
-	// Look says who writes. It does not wait for him, and may be called before Begin.
+	// Look says who writes. It does not wait for it, and may be called before Begin.
 	Look(ctx context.Context) (Writer, error)
 	// Claim is Begin for one whom the others find at an address. Its error matches ErrFenced if
 	// somebody has begun since after was seen.
 	Claim(ctx context.Context, after Writer, holder, address string) (Opened, error)
 }
 
-// A Writer is who has begun last, as Look sees him.
+// A Writer is who has begun last, as Look sees it.
 type Writer struct {
 	Term    int64  // how many began
-	Commits int64  // how many there were: while he writes they grow
-	Address string // where others find him; empty if they do not
-	Busy    bool   // the database is at work on what he sent
-	Gone    bool   // his connection has ended
-	// Broken: it has, and he did not say that he ends. His process may live, and not know it yet.
+	Commits int64  // how many there were: while it writes they grow
+	Address string // where others find it; empty if they do not
+	Busy    bool   // the database is at work on what it sent
+	Gone    bool   // its connection has ended
+	// Broken: it has, and it did not say that it ends. Its process may live, and not know it yet.
 	Broken bool
 	// Database names what is looked at, and nothing that was copied or restored from it: the name is in
 	// no dump. Who has not read the database cannot know it.

@@ -328,7 +328,7 @@ func TestFilesForget(t *testing.T) {
 	must(false, "the sums were dropped")
 }
 
-// A reader who takes his time over the lines does not keep the log from being cut.
+// A reader who takes its time over the lines does not keep the log from being cut.
 func TestSlowReader(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := begin(t, SQLite(dir))
