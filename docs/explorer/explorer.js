@@ -505,8 +505,8 @@
     const rare = rows.filter(r => r.p.private && (r.p.newer || /modified|-j$|dp-se-2|batch-se/.test(r.p.name)) && !state.policies.includes(r.text));
     const usual = rows.filter(r => r.p.private && !rare.includes(r)).sort((a, b) => !!a.p.newer - !!b.p.newer);
     const others = make("details", {open: !!open}, make("summary", {}, `${rare.length} more`), ...rare.map(row));
-    $("policy-list").replaceChildren(make("h3", {}, "private"), ...usual.map(row), others,
-      make("h3", {}, "not private"), ...rows.filter(r => !r.p.private).map(row), make("h3", {}, "with parameters"), make("div", {class: "row"}, more, add));
+    $("policy-list").replaceChildren(make("h2", {}, "private"), ...usual.map(row), others,
+      make("h2", {}, "not private"), ...rows.filter(r => !r.p.private).map(row), make("h3", {}, "with parameters"), make("div", {class: "row"}, more, add));
   };
   const listen = () => {
     $("budget").addEventListener("input", () => { state.budget = round(10 ** $("budget").value, 3); label(); change(); });

@@ -577,7 +577,7 @@ func TestPagesOfShares(t *testing.T) {
 	got := w.plain("GET", "/?sort=name", "").Body.String()
 	last := -1
 	for _, name := range w.names(t) {
-		at := strings.Index(got, `<h2><a href="/experiments/`+name+`">`)
+		at := strings.Index(got, `<th scope="row"><a href="/experiments/`+name+`">`)
 		if at <= last || strings.Count(got, `"/experiments/`+name+`"`) != 1 {
 			t.Errorf("%s is at %d after %d", name, at, last)
 		}

@@ -508,9 +508,9 @@ func TestNewForecast(t *testing.T) {
 		more []string
 		want string
 	}{
-		{[]string{"goal", "earn"}, "Say which difference matters"}, {[]string{"traffic", "", "effect", "0.1"}, "Say how many decisions"},
+		{[]string{"goal", "earn"}, "Say which difference matters"}, {[]string{"goal", "earn", "traffic", "", "effect", "0.1"}, "Say how many decisions"},
 		{[]string{"goal", "decide", "effect", "0.2", "rate", "0.9"}, "must be in the range"}, {[]string{"epsilon", "0"}, ""},
-		{[]string{"traffic", "1000000", "window", "24h", "effect", "0.1"}, "take too long"},
+		{[]string{"goal", "earn", "traffic", "1000000", "window", "24h", "effect", "0.1"}, "take too long"},
 		{[]string{"goal", "earn", "traffic", "50000", "rate", "0.4", "effect", "0.003"},
 			"not within the 5 days that can be simulated here, in more than half"},
 		{[]string{"goal", "decide", "low", "-1e300", "high", "1e300", "effect", "1e299"}, "so large a range are not simulated"},
@@ -574,7 +574,7 @@ func TestNewWithValues(t *testing.T) {
 	}
 	for values, line := range map[string]int{"#c00": 1, "red = 1\n\nredder = 2": 3, "blue =": 1,
 		"red = 1\nblue = 2\nred = 3": 3, "= 3": 1, "blue = " + strings.Repeat("x", 1<<16+1): 0} {
-		page := b.want(400, "POST", "/new", shopForm("values", values, "do", "create"))
+		page := b.want(400, "POST", "/new", shopForm("name", "other", "values", values, "do", "create"))
 		_, field, _ := strings.Cut(page, `id="values-error">`)
 		if said, _, _ := strings.Cut(field, "<"); line > 0 && !strings.HasPrefix(said, fmt.Sprintf("line %d ", line)) ||
 			line == 0 && !strings.Contains(said, "65536") {
@@ -719,7 +719,11 @@ func TestPageRoutes(t *testing.T) {
 	}
 	anybody, reader, admin := &browser{w: w}, w.login(secret), w.login(w.key)
 	open := map[string]bool{"GET /{$}": true, "GET /login": true, "POST /login": true, "POST /logout": true,
-		"GET /assets/{file...}": true, "GET /login/issuer": true, "GET /login/callback": true}
+		"GET /assets/{file...}": true, "GET /help/{file}": true, "GET /login/issuer": true, "GET /login/callback": true}
+	if help := anybody.want(200, "GET", "/help/serve.md", ""); !strings.Contains(help, `<h2 id="start">Start</h2>`) {
+		t.Error(help)
+	}
+	anybody.want(404, "GET", "/help/none.md", "")
 	reads := map[string]bool{"GET /experiments/{name}": true, "GET /experiments/{name}/ledger": true,
 		"GET /experiments/{name}/events": true, "GET /experiments/{name}/report": true, "GET /account": true}
 	for _, file := range []string{"transcript.jsonl", "ledger.csv", "hours.csv", "batches.csv"} {
