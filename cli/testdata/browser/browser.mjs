@@ -75,7 +75,7 @@ try {
   await plain();
   await typed(page);
   const at = `/experiments/${name}`;
-  for (const path of ['/', '/login', '/new', '/new?as=text', '/keys', '/account', '/experiments/none', '/none', at, `${at}/ledger`, `${at}/stop`,
+  for (const path of ['/', '/login', '/new', '/new?as=text', '/keys', '/account', '/experiments/none', '/none', at, `${at}/ledger`, `${at}/stop`, '/help/serve.md',
     `${at}/off`]) await inspect(page, path);
   await page.goto(base + at);
   const metric = page.getByRole('region', { name: 'Metric basket' });
@@ -295,6 +295,11 @@ async function typed(page) {
   await field('traffic').fill('2000');
   await field('effect').fill('0.2');
   await field('window').fill('1h');
+  await page.locator('#unit').fill('');
+  await page.getByRole('button', { name: 'Make a draft' }).click();
+  for (const id of ['goal', 'unit']) await page.locator(`#${id}-error:not([hidden])`).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.name), 'goal');
+  await page.locator('#unit').fill('person');
   await page.locator('[name=goal][value=decide]').check();
   await page.locator('#forecast').getByText('in half of the runs').waitFor();
   await page.getByText('Choose a policy yourself').click();
@@ -319,12 +324,14 @@ async function typed(page) {
 async function stop(page) {
   await page.goto(`${base}/experiments/${name}`);
   await page.getByRole('link', { name: 'Stop and declare' }).click();
+  await page.getByLabel('Why').fill('blue sells better');
   await page.getByLabel('type the name').fill('buton');
   await page.getByRole('button', { name: 'Stop and declare' }).click();
   await page.getByText('this is not the name').waitFor();
   await page.getByLabel('type the name').fill(name);
   await page.getByRole('button', { name: 'Stop and declare' }).click();
   await page.getByText('everybody gets blue').waitFor();
+  assert.match(await page.locator('#history').innerText(), /Stopped: .* by admin\s*“?"?blue sells better/);
   step('who types its name stops it');
 }
 

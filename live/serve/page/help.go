@@ -105,7 +105,10 @@ func rendered(src []byte) (title string, body template.HTML, err error) {
 	}
 	var out bytes.Buffer
 	err = md.Renderer().Render(&out, src, doc)
-	return title, template.HTML(out.String()), err
+	// What scrolls does so by the keyboard, too. Code is escaped, so these are tags.
+	scrolls := strings.NewReplacer("<pre>", `<pre tabindex="0">`, "</table>", "</table></div>", "<th></th>", "<td></td>",
+		"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`)
+	return title, template.HTML(scrolls.Replace(out.String())), err
 }
 
 // anchor is a heading in lower case, with hyphens for spaces, and without punctuation.

@@ -178,11 +178,17 @@ func nextOf(info serve.Info, s State) (next, winner string) {
 	case Starting:
 		return "starts " + clockOf(info.Until), ""
 	case Collecting, Awaiting:
+		if info.Trouble != "" {
+			return "waits for sums: " + info.Trouble, ""
+		}
 		if !info.NotBefore.IsZero() && info.First.IsZero() {
 			return "first release from " + clockOf(info.NotBefore), ""
 		}
 		return ends, ""
 	case Paused:
+		if g := info.Guards(); g != nil && g.Paused != "" {
+			return g.Paused + ": to be resumed or stopped", ""
+		}
 		return "to be resumed or stopped", ""
 	case Stopping:
 		if info.Wait == "rewards" {

@@ -31,6 +31,19 @@ const (
 	Failed     State = "failed"
 )
 
+// Mark is the class of a state's badge.
+func (s State) Mark() string {
+	switch s {
+	case Collecting:
+		return "on"
+	case Awaiting, Starting, Stopping:
+		return "wait"
+	case Draft:
+		return ""
+	}
+	return "off"
+}
+
 // A View is what everybody who may read an experiment may know of it.
 type View struct {
 	Name, Description string
