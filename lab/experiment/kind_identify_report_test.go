@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"bytes"
+	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/lab/experiment"
 	"math"
 	"strings"
@@ -52,6 +53,40 @@ func identified(wrong, capped int, budgets ...string) *experiment.Results {
 	}
 	add("ttucb", "none", "", 60, 40, 0, 0)
 	return r
+}
+
+// A report is headed by what its rules look for.
+func TestIdentifyReportSaysTheGoal(t *testing.T) {
+	for want, goals := range map[string][]catalog.Goal{"Plays until the best arm is named": {"", ""},
+		"Plays until the top k arms are named": {catalog.GoalTop, catalog.GoalTop}, "Plays until each rule has its answer": {"", catalog.GoalTop},
+		"Plays until the arms above the threshold are named": {catalog.GoalThreshold, catalog.GoalThreshold}} {
+		r := identified(0, 0, "epsilon=1")
+		for i := range r.Cells {
+			r.Cells[i].Identify.Goal = goals[min(i, 1)]
+		}
+		out, err := r.Report()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := out.WriteText(&b); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); !strings.Contains(got, want) || goals[0] != "" && strings.Contains(got, "best arm") {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	p, err := parse(t, "name: goals\nkind: identify\nruns: 2\nrisk: 0.1\ncap: 1000\ninstances: [{name: two, bernoulli: [0.9, 0.1, 0.5]}]\n"+
+		"policies: [{policy: dp-race, goal: top, k: 2}, {policy: dp-race, name: over, goal: threshold}, {policy: dp-race, name: one}]\n"+
+		"budgets: [{epsilon: 1}]\n").Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []catalog.Goal{catalog.GoalTop, catalog.GoalThreshold, ""} {
+		if got := p.Manifest().Cells[i].Identify.Goal; got != want {
+			t.Errorf("cell %d looks for %q, must be %q", i, got, want)
+		}
+	}
 }
 
 func TestIdentifyReport(t *testing.T) {
