@@ -93,7 +93,8 @@ func cellKeys() []keyed.Key[Experiment] {
 			"a public fact of a decision's context and its values, such as {device: [phone, desktop]}: all that is "+
 				"released is released for each of these, at the same budget"),
 		keyed.Of("cell_minimum", keyed.Whole(), func(l *Experiment) *keyed.Count { return &l.CellMinimum },
-			"decisions of a cell that is released for itself; one with fewer joins other in that release"),
+			"decisions of a cell that is released for itself, 8/ε if it is not given (of policy split 8/ε an arm); one with "+
+				"fewer joins other in that release"),
 	}
 }
 

@@ -292,14 +292,15 @@ func (r Reader) Is(data []byte) bool {
 func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 	keys := []keyed.Key[Experiment]{
 		keyed.Always("name", keyed.As(keyed.Object{"type": "string", "pattern": keyed.NameForm.String(), "maxLength": keyed.MaxLabel},
-			(*keyed.Decoder).Text), func(l *Experiment) *string { return &l.Name }, "name of the experiment").Must(),
-		keyed.Of("description", keyed.Text(), func(l *Experiment) *string { return &l.Description }, ""),
+			(*keyed.Decoder).Text), func(l *Experiment) *string { return &l.Name }, "of the experiment; a name stays taken").Must(),
+		keyed.Of("description", keyed.Text(), func(l *Experiment) *string { return &l.Description }, "a text for its report"),
 		keyed.Always("arms", keyed.Many(keyed.Form[Arm]{Read: readArm,
 			Write: func(a Arm) (any, error) {
 				return []keyed.Field{keyed.FieldOf("name", a.Name), keyed.FieldOf("value", a.Value)}, nil
 			},
 			Schema: armSchema}, keyed.Object{"minItems": 2, "maxItems": maxArms}),
-			func(l *Experiment) *[]Arm { return &l.Arms }, "what decisions give").Must(),
+			func(l *Experiment) *[]Arm { return &l.Arms }, "what decisions give: names, or {name: red, value: \"#c00\"} with a "+
+				"value of any JSON type; the value of an arm without one is its name, for every client").Must(),
 		policyKey(known, bandit),
 		keyed.Of("risk", keyed.Share(), func(l *Experiment) *float64 { return &l.Risk },
 			"δ, the probability of a wrong answer that is allowed: the policy looks for the best "+
@@ -307,7 +308,8 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("horizon", keyed.Whole(), func(l *Experiment) *keyed.Count { return &l.Horizon },
 			"how many decisions there will be, for policies that must know"),
 		keyed.Always("budget", keyed.Budget(keyed.BudgetShapes()), func(l *Experiment) *privacy.Budget { return &l.Budget },
-			"what one unit may lose by all its assignments").Must(),
+			"what one unit may lose by all its assignments: {epsilon: 1} or {rho: 0.1}; more kinds where a unit is "+
+				"assigned once").Must(),
 		keyed.Always("unit", keyed.Mapped(unitKeys), func(l *Experiment) *Unit {
 			return &l.Unit
 		}, "whose rewards are protected").Must(),
@@ -319,14 +321,14 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 			Value: func(l *Experiment) (any, error) { return keyed.NormalOf(rewardKeys(), l) }},
 		keyed.Always("window", lasting(), func(l *Experiment) *time.Duration {
 			return &l.Window
-		}, "how long a reward may take, such as 24h").Must(),
+		}, "how long a reward may take, such as 24h, from 1ms to 8784h").Must(),
 		keyed.Of("traffic", keyed.Positive(keyed.Object{"exclusiveMinimum": 0, "maximum": maxTraffic}),
 			func(l *Experiment) *float64 { return &l.Traffic },
 			"how many decisions a day are expected, which a first batch is proposed from"),
 		keyed.Always("floor", keyed.Real(keyed.Object{"minimum": 0, "exclusiveMaximum": 1}),
-			func(l *Experiment) *float64 { return &l.Floor }, "γ, the share of decisions whose arm is uniform"),
+			func(l *Experiment) *float64 { return &l.Floor }, "γ, the share of decisions whose arm is uniform, so that every arm goes on being tried"),
 		{Name: "sticky", Doc: "a unit that asks again is answered the same; if not, it is assigned anew, " +
-			"and decisions may name no unit",
+			"and decisions may name no unit: the caller sees to it that none has more than its assignments",
 			Schema: func() keyed.Object { return keyed.Object{"type": "boolean", "default": true} },
 			Read: func(d *keyed.Decoder, n ast.Node, at string, to *Experiment) error {
 				var sticky bool
@@ -356,12 +358,12 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("start", instant(), func(l *Experiment) *time.Time { return &l.Start }, "no decision before"),
 		keyed.Of("end", instant(), func(l *Experiment) *time.Time { return &l.End }, "no decision from then on"),
 		keyed.Of("fallback", keyed.Text(), func(l *Experiment) *string { return &l.Fallback },
-			"the arm that is given while the experiment does not run; the first if it is not given"),
+			"the arm that is given while the experiment does not run, and to units outside of it; the first if it is not given"),
 		keyed.Of("stop", keyed.Mapped(stopKeys), func(l *Experiment) *Stop { return &l.Stop },
 			"what is given when the experiment has stopped, by its end, its policy or a stop that names no arm"),
 		keyed.Always("public", keyed.YesNo(), func(l *Experiment) *bool {
 			return &l.Public
-		}, "everybody may read what it released"),
+		}, "everybody may read what it released, without a key"),
 		keyed.Of("share", keyed.Positive(keyed.Object{"exclusiveMinimum": 0, "maximum": 1}),
 			func(l *Experiment) *float64 { return &l.Share },
 			"the share of units that are in it; the others are given the fallback"),
@@ -431,7 +433,7 @@ func stopKeys() []keyed.Key[Stop] {
 
 func unitKeys() []keyed.Key[Unit] {
 	return []keyed.Key[Unit]{
-		keyed.Always("of", keyed.Filled(""), func(u *Unit) *string { return &u.Of }, "such as person or visit").Must(),
+		keyed.Always("of", keyed.Filled(""), func(u *Unit) *string { return &u.Of }, "a word for people to read, such as person or visit").Must(),
 		keyed.Of("assignments", keyed.Whole(), func(u *Unit) *keyed.Count { return &u.Assignments },
 			"how often a unit may be assigned; 1 if it is not given"),
 		keyed.Of("per_person", keyed.Whole(), func(u *Unit) *keyed.Count { return &u.PerPerson },
@@ -442,7 +444,7 @@ func unitKeys() []keyed.Key[Unit] {
 func metricKeys() []keyed.Key[Metric] {
 	keys := []keyed.Key[Metric]{
 		keyed.Always("name", keyed.As(keyed.Object{"type": "string", "pattern": keyed.NameForm.String(), "maxLength": keyed.MaxLabel},
-			(*keyed.Decoder).Text), func(m *Metric) *string { return &m.Name }, "").Must(),
+			(*keyed.Decoder).Text), func(m *Metric) *string { return &m.Name }, "of the metric").Must(),
 		{Name: "range", Doc: keyed.RangeDoc, Schema: keyed.SpanSchema,
 			Read: func(d *keyed.Decoder, n ast.Node, at string, to *Metric) error {
 				return d.Pair(n, at, &to.Lo, &to.Hi)

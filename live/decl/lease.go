@@ -34,9 +34,9 @@ func (l Leases) On() bool { return l != Leases{} }
 func leaseKeys() []keyed.Key[Leases] {
 	return []keyed.Key[Leases]{
 		keyed.Always("for", lasting(), func(l *Leases) *time.Duration { return &l.For },
-			"how long clients may decide by a plan").Must(),
+			"how long clients may decide by a plan, from 1s to 24h").Must(),
 		keyed.Always("delay", lasting(), func(l *Leases) *time.Duration { return &l.Delay },
-			"how long after that an exposure still counts").Must(),
+			"how long after that an exposure still counts, at most 100 times as long").Must(),
 		keyed.Of("exposures", keyed.OneOf([]string{ExposuresStrict}), func(l *Leases) *string { return &l.Exposures },
 			"strict: a key that reports exposures must not report events or rewards, too"),
 	}

@@ -33,7 +33,7 @@ func (l *Experiment) twoRewards(name string) bool {
 func ratioKeys() []keyed.Key[Ratio] {
 	return []keyed.Key[Ratio]{
 		keyed.Always("name", keyed.As(keyed.Object{"type": "string", "pattern": keyed.NameForm.String(), "maxLength": keyed.MaxLabel},
-			(*keyed.Decoder).Text), func(r *Ratio) *string { return &r.Name }, "").Must(),
+			(*keyed.Decoder).Text), func(r *Ratio) *string { return &r.Name }, "of the ratio").Must(),
 		keyed.Always("of", keyed.Filled(""), func(r *Ratio) *string { return &r.Of }, "a metric's name, or reward: what is divided").Must(),
 		keyed.Always("per", keyed.Filled(""), func(r *Ratio) *string { return &r.Per }, "another's: what it is divided by").Must(),
 	}

@@ -78,7 +78,7 @@ func gatheringKeys() []keyed.Key[Experiment] {
 
 func helperKeys() []keyed.Key[Helper] {
 	return []keyed.Key[Helper]{
-		keyed.Always("url", keyed.Filled(""), func(h *Helper) *string { return &h.URL }, "https").Must(),
+		keyed.Always("url", keyed.Filled(""), func(h *Helper) *string { return &h.URL }, "where it is; https").Must(),
 		keyed.Always("key", keyed.Filled(""), func(h *Helper) *string { return &h.Key },
 			"what clients encrypt its shares to: its HpkeConfig, base64url").Must(),
 	}

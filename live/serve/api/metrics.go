@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -237,8 +238,17 @@ func (f *front) metrics(w http.ResponseWriter, r *http.Request) {
 	shown := prometheus.NewPedanticRegistry()
 	shown.MustRegister(public{f, r, read})
 	if private && f.Metrics != nil {
-		shown.MustRegister(f.Metrics.own...)
-		shown.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sotto_queue",
+		shown.MustRegister(f.private()...)
+		shown.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	promhttp.HandlerFor(shown, promhttp.HandlerOpts{DisableCompression: true,
+		ErrorLog: slog.NewLogLogger(f.Log.Handler(), slog.LevelError)}).ServeHTTP(w, r)
+}
+
+// private are the metrics of the service that tell who reported, or when.
+func (f *front) private() []prometheus.Collector {
+	return append(slices.Clone(f.Metrics.own),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sotto_queue",
 			Help: "Requests that wait for a commit." + tellsWho},
 			func() (n float64) {
 				for _, of := range f.beside {
@@ -246,11 +256,7 @@ func (f *front) metrics(w http.ResponseWriter, r *http.Request) {
 				}
 				return n
 			}),
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sotto_clock_drift_seconds",
-				Help: "How far the service's time is ahead of the clock, or behind it if negative." + tellsClock},
-				func() float64 { return f.Engine.Drift().Seconds() }),
-			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	}
-	promhttp.HandlerFor(shown, promhttp.HandlerOpts{DisableCompression: true,
-		ErrorLog: slog.NewLogLogger(f.Log.Handler(), slog.LevelError)}).ServeHTTP(w, r)
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "sotto_clock_drift_seconds",
+			Help: "How far the service's time is ahead of the clock, or behind it if negative." + tellsClock},
+			func() float64 { return f.Engine.Drift().Seconds() }))
 }
