@@ -11,8 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/keyed"
+	"github.com/sotto-dp/sotto/play"
 )
 
 var update = flag.Bool("update", false, "write docs/declaration.md anew")
@@ -97,6 +100,10 @@ func TestDeclarationPage(t *testing.T) {
 			t.Errorf("%s is not on the page", k.Name)
 		}
 	}
+	b.WriteString("\n## Keys that do not go together\n\nEach pair with the error that it has.\n\n| | with | error |\n|---|---|---|\n" + together(t) +
+		"\n## Arms while it runs\n\nWhich policies of arms take [an arm more](serve.md#an-arm-more), and go on without one that is removed by hand or by\n" +
+		"[a guard](serve.md#guards). Trials (`risk`), contexts and any `trust` but central take none.\n\n" +
+		"| policy | takes an arm | goes on without one |\n|---|---|---|\n" + armsOf(t))
 	if linked != len(sections) {
 		t.Errorf("%d keys lead to their sections, want %d", linked, len(sections))
 	}
@@ -201,4 +208,136 @@ func TestContextualKeysAreOnTheirPage(t *testing.T) {
 			t.Errorf("docs/contextual.md has no row for the key %s", name)
 		}
 	}
+}
+
+// An asked feature is what a declaration may have, as the page names it, and the keys that it sets.
+type asked struct{ name, keys string }
+
+// features are what may not go together; a key without a value is left out of the declaration.
+var features = []asked{
+	{"`policy: split`", "policy: split"}, {"`risk`", "policy: {policy: dp-sed}\nrisk: 0.05"},
+	{"`contextual`", "policy: null\narms: null\nbudget: {rho: 1}\ncontextual: {context: {device: {values: [phone, tablet]}}, action: " +
+		"{topic: {values: [news, sport]}}, cross: [{of: [device, topic]}]}"},
+	{"`trust: local`", "trust: local"},
+	{"`trust: two-server`", "trust: two-server\nbudget: {rho: 1}\nhelper: {url: \"https://helper.example.org\", key: HELPER}"},
+	{"`trust: secagg`", "trust: secagg\nbudget: {rho: 1}\ncohort: {users: 20}"},
+	{"`sticky: false`", "sticky: false"}, {"`unit.assignments`", "unit: {assignments: 3}"}, {"`unit.per_person`", "unit: {per_person: 5}"},
+	{"`missing: drop`", "missing: drop\nreports: every"}, {"`exposure: activate`", "exposure: activate"},
+	{"`exposure: retract`", "exposure: retract"},
+	{"`metrics`", "metrics: [{name: basket, budget: AS}]"},
+	{"`reward.event`", "reward: {event: checkout}"}, {"`reward.aggregate`", "reward: {aggregate: sum}"},
+	{"`guard`", "guard: [{metric: reward, above: 0.1, risk: 0.01}]"}, {"`share`", "share: 0.1"},
+	{"`ramp`", "ramp: [{share: 0.1, for: 24h}, {share: 1}]"}, {"`only`", "only: {country: [NL]}"}, {"`by`", "by: {device: [phone, desktop]}"},
+	{"`layer`", "layer: {name: x, from: 0, to: 0.5}"}, {"`holds`", "policy: split\nholds: b"}, {"`holdout`", "holdout: quarter"},
+	{"`leases`", "reward: {event: checkout}\nleases: {for: 10m, delay: 1h}"},
+	{"`forget`", "unit: {assignments: 2}\nend: 2026-03-01T00:00:00Z\nstart: 2026-01-01T00:00:00Z\nforget: 30d"}, {"`floor`", "floor: 0.05"},
+}
+
+// declares reads and checks the shortest declaration with these features. It is of a policy that sums with several
+// noises are proved for.
+func declares(t *testing.T, of ...asked) error {
+	t.Helper()
+	all := map[string]any{}
+	for _, f := range append([]asked{{"", "name: x\narms: [a, b]\npolicy: {policy: dp-klucb-j}\nbudget: {epsilon: 1}\nunit: {of: person}\n" +
+		"window: 1h"}}, of...) {
+		var keys map[string]any
+		if err := yaml.Unmarshal([]byte(strings.Replace(f.keys, "HELPER", helperKey, 1)), &keys); err != nil {
+			t.Fatal(f.name, err)
+		}
+		for key, v := range keys {
+			if old, ok := all[key].(map[string]any); ok && key != "policy" && key != "budget" {
+				if more, ok := v.(map[string]any); ok {
+					maps.Copy(old, more)
+					continue
+				}
+			}
+			if all[key] = v; v == nil {
+				delete(all, key)
+			}
+		}
+	}
+	text, err := yaml.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rho := "{rho: 1}"; strings.Contains(string(text), "\nbudget:\n  rho:") {
+		text = []byte(strings.Replace(string(text), "AS", rho, 1))
+	}
+	l, err := Parse("", []byte(strings.Replace(string(text), "AS", "{epsilon: 1}", 1)))
+	if err == nil {
+		err = l.Check()
+	}
+	return err
+}
+
+// why is an error without its place in a file and without the names of types.
+func why(err error) string {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	first = regexp.MustCompile(`^:\d+:\d+: `).ReplaceAllString(first, "")
+	return strings.ReplaceAll(regexp.MustCompile(`(?:play: )?\*\w+\.(\w+)`).ReplaceAllString(first, "$1"), "|", `\|`)
+}
+
+// armsOf writes which policies take another arm while they are played, and go on without one.
+func armsOf(t *testing.T) string {
+	t.Helper()
+	var rows [][3]string // policies, and what they say
+	for _, e := range (catalog.Catalog{}).For(catalog.BanditArms) {
+		if e.Name == catalog.AutoPolicy {
+			continue
+		}
+		for _, budget := range []string{"{epsilon: 1}", "{rho: 1}"} {
+			l, err := Parse("", []byte("name: x\narms: [a, b, c]\npolicy: "+e.Name+"\nbudget: "+budget+
+				"\nunit: {of: person}\nwindow: 1h\nhorizon: 100_000\n"))
+			if err == nil {
+				err = l.Check()
+			}
+			if err != nil {
+				continue
+			}
+			p, err := l.NewPolicy(ZeroCoins{})
+			if err != nil {
+				t.Fatal(e.Name, err)
+			}
+			adds, drops := "yes", "no"
+			if err := l.NoArm(); err != nil {
+				_, reason, _ := strings.Cut(why(err), ": ")
+				adds = "no: " + reason
+			}
+			if _, ok := p.(play.Dropper); ok {
+				drops = "yes"
+			}
+			i := slices.IndexFunc(rows, func(r [3]string) bool { return r[1] == adds && r[2] == drops })
+			if i < 0 {
+				rows, i = append(rows, [3]string{"", adds, drops}), len(rows)
+			}
+			rows[i][0] += ", `" + e.Name + "`"
+			break
+		}
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.TrimPrefix(r[0], ", "), r[1], r[2])
+	}
+	return b.String()
+}
+
+// together writes which features do not go together, and why: what Check says of both where it says nothing of each.
+func together(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for i, one := range features {
+		if err := declares(t, one); err != nil {
+			t.Errorf("%s: %v", one.name, err)
+		}
+		for _, other := range features[:i] {
+			same := strings.SplitN(strings.Trim(one.name, "`"), ":", 2)[0] == strings.SplitN(strings.Trim(other.name, "`"), ":", 2)[0]
+			if same || strings.Contains(one.keys, "policy:") && strings.Contains(other.keys, "policy:") {
+				continue // one key has one value
+			}
+			if err := declares(t, other, one); err != nil {
+				fmt.Fprintf(&b, "| %s | %s | %s |\n", other.name, one.name, why(err))
+			}
+		}
+	}
+	return b.String()
 }

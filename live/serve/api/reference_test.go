@@ -11,6 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sotto-dp/sotto/live/serve"
 )
 
 var updateAPI = flag.Bool("update", false, "write docs/api.md anew")
@@ -237,6 +239,21 @@ func TestAPIPage(t *testing.T) {
 	for _, x := range []struct{ code, name string }{{"400", "Bad"}, {"401", "NoKey"}, {"403", "NoScope"}, {"404", "None"}, {"408", "Slow"},
 		{"409", "Conflict"}, {"409", "Open"}, {"413", "Large"}, {"429", "TooMany"}, {"503", "Again"}} {
 		fmt.Fprintf(r, "| %s | %s |\n", x.code, r.doc.text("components", "responses", x.name, "description"))
+	}
+	for _, x := range []struct{ head, name string }{{"Scopes of keys", "Scope"}, {"What a reward is answered", "Answer"}} {
+		of := r.doc.in("components", "schemas", x.name)
+		fmt.Fprintf(r, "\n## %s\n\n| %s | meaning |\n|---|---|\n", x.head, strings.ToLower(x.name))
+		names, _ := of.get("enum").([]any)
+		for _, name := range names {
+			means := of.text("x-meanings", fmt.Sprint(name))
+			if means == "" {
+				t.Errorf("openapi.yaml does not say what %v means", name)
+			}
+			fmt.Fprintf(r, "| `%v` | %s |\n", name, means)
+		}
+		if len(names) != len(of.in("x-meanings")) || x.name == "Scope" && len(names) != len(serve.AllScopes()) {
+			t.Errorf("openapi.yaml has %d of %s", len(names), x.name)
+		}
 	}
 	r.WriteString("\n## Routes\n\n")
 	routes := 0
