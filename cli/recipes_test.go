@@ -44,15 +44,14 @@ func TestRecipes(t *testing.T) {
 		}
 	}
 	writeLedger(t)
-	code := func(language string) string {
-		var all strings.Builder
-		for _, m := range regexp.MustCompile("(?s)```"+language+
-			"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-			all.WriteString(m[1])
+	code := func(name string) string {
+		text, err := os.ReadFile("examples/recipes/" + name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return all.String()
+		return string(text)
 	}
-	python, r := code("python"), code("r")
+	python, r := code("recipes.py"), code("recipes.R")
 	t.Run("names", func(t *testing.T) { namesOfRecipes(t, python, r) })
 
 	// What is printed, without its form: 512 and 512.0, and 198.4, in both.

@@ -3,7 +3,6 @@ package client
 import (
 	"os"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,37 +18,21 @@ func TestSignUnit(t *testing.T) {
 	}
 }
 
-// The lines of the page sign as SignUnit does.
-func TestSignLines(t *testing.T) {
-	page, err := os.ReadFile("../docs/serve.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// The scripts of examples/live sign as SignUnit does.
+func TestSignScripts(t *testing.T) {
 	const key = "sotto_0123456789abcdefghijklmnopqrstuv"
-	for _, x := range []struct {
-		name, first, before, after string
-		args                       []string
-	}{
-		{"Python", "b64 = ", "import base64, hashlib, hmac, time\nSIGN = '" + key + "'\n", "print(unit_token)\n",
-			[]string{"python3", "-c"}},
-		{"shell", "text=", "set -e; SIGN=" + key + "\n", "echo $unit_token\n", []string{"sh", "-c"}},
-	} {
-		t.Run(x.name, func(t *testing.T) {
-			for _, needs := range map[string][]string{"Python": {"python3"},
-				"shell": {"sh", "basenc", "openssl", "sha256sum"}}[x.name] {
+	for name, needed := range map[string][]string{"sign.py": {"python3"}, "sign.sh": {"sh", "basenc", "openssl", "sha256sum"}} {
+		t.Run(name, func(t *testing.T) {
+			for _, needs := range needed {
 				if _, err := exec.LookPath(needs); err != nil && os.Getenv("CI") != "" {
 					t.Fatal(err)
 				} else if err != nil {
 					t.Skip(needs + " is not there")
 				}
 			}
-			block := regexp.MustCompile(`(?m)^    ` + regexp.QuoteMeta(x.first) + `.*\n(    .*\n){2}`).Find(page)
-			if block == nil {
-				t.Fatal("the page has no such lines")
-			}
-			lines := regexp.MustCompile(`(?m)^    `).ReplaceAllString(string(block), "")
-			out, err := exec.CommandContext(t.Context(), x.args[0], x.args[1],
-				x.before+lines+x.after).CombinedOutput()
+			c := exec.CommandContext(t.Context(), needed[0], "../examples/live/"+name, "shop", "visitor 7")
+			c.Env = append(os.Environ(), "SIGN="+key)
+			out, err := c.CombinedOutput()
 			got := strings.TrimSpace(string(out))
 			parts := strings.Split(got, ".")
 			if err != nil || len(parts) != 3 {

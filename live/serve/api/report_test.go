@@ -8,7 +8,6 @@ import (
 	"iter"
 	"math"
 	"net/http"
-	"os"
 	"os/exec"
 	"reflect"
 	"slices"
@@ -421,8 +420,8 @@ func TestReportOfRatios(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again.Measured(), m) {
 		t.Errorf("%+v, must be %+v: %v", again, m, err)
 	}
-	sums := recipe(t, "jq -nr", "' shop.jsonl", transcript, "-nr")
-	got := recipe(t, "jq -Rnr --arg of revenue --arg per orders", "' sums.tsv", sums, "-Rnr", "--arg", "of", "revenue", "--arg", "per", "orders")
+	sums := recipe(t, "metrics.jq", transcript, "-nr")
+	got := recipe(t, "ratio.jq", sums, "-Rnr", "--arg", "of", "revenue", "--arg", "per", "orders")
 	for line := range strings.Lines(got) {
 		cells := strings.Fields(line)
 		x, err := strconv.ParseFloat(cells[1], 64)
@@ -435,19 +434,10 @@ func TestReportOfRatios(t *testing.T) {
 	}
 }
 
-// recipe runs a program of jq that stands in docs/serve.md.
-func recipe(t *testing.T, begin, end, in string, flags ...string) string {
+// recipe runs a program of jq of examples/live.
+func recipe(t *testing.T, name, in string, flags ...string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/serve.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, program, _ := strings.Cut(string(page), "    "+begin+" '")
-	program, _, found := strings.Cut(program, end)
-	if !found {
-		t.Fatalf("docs/serve.md has no recipe that begins with %s", begin)
-	}
-	c := exec.CommandContext(t.Context(), testkit.Program(t, "jq"), append(flags, program)...)
+	c := exec.CommandContext(t.Context(), testkit.Program(t, "jq"), append(flags, "-f", "../../../examples/live/"+name)...)
 	c.Stdin = strings.NewReader(in)
 	out, err := c.Output()
 	if err != nil {
@@ -456,10 +446,10 @@ func recipe(t *testing.T, begin, end, in string, flags ...string) string {
 	return string(out)
 }
 
-// recipeFinds runs the recipe of docs/serve.md for the sums of metrics that a transcript has.
+// recipeFinds runs the recipe for the sums of metrics that a transcript has.
 func recipeFinds(t *testing.T, transcript, want string) {
 	t.Helper()
-	out := recipe(t, "jq -nr", "' shop.jsonl", transcript, "-nr")
+	out := recipe(t, "metrics.jq", transcript, "-nr")
 	var got []string
 	for line := range strings.Lines(out) {
 		cells := strings.Fields(line)
