@@ -22,7 +22,7 @@ import (
 	"github.com/sotto-dp/sotto/release"
 )
 
-// An invariant is what holds of the service whatever happens to it. docs/operations.md has the same sentences.
+// An invariant is what holds of the service whatever happens to it. The list of docs/operations.md is made of these.
 type invariant string
 
 const (

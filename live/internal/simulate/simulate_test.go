@@ -194,15 +194,29 @@ func TestTwoWorlds(t *testing.T) {
 	}
 }
 
-// Whoever runs a service can read what holds of it.
+// Whoever runs a service can read what holds of it. With -update the list of the page is written anew:
+//
+//	go test ./live/internal/simulate -run Documented -update
 func TestInvariantsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/operations.md")
+	const path, begin, end = "../../../docs/operations.md", "<!-- keys of invariants -->\n", "<!-- end -->\n"
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	head, rest, ok := strings.Cut(string(text), begin)
+	is, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("docs/operations.md has no place for the invariants")
+	}
+	want := "\n"
 	for _, v := range invariants {
-		if !strings.Contains(string(text), "\n- "+string(v)+"\n") {
-			t.Errorf("docs/operations.md does not say: %s", v)
+		want += "- " + string(v) + "\n"
+	}
+	if want += "\n"; *update {
+		if err := os.WriteFile(path, []byte(head+begin+want+end+tail), 0o644); err != nil {
+			t.Fatal(err)
 		}
+	} else if is != want {
+		t.Error("docs/operations.md has not what holds: go test ./live/internal/simulate -run Documented -update")
 	}
 }
