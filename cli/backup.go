@@ -44,7 +44,10 @@ var backupTexts = kong.Vars{
 	"restoreFile":    "The backup.",
 	"backup": `The service goes on meanwhile. A backup has declarations, transcripts, keys and assignments. It has no
 reward: no sum that was not released, and nothing that tells whether somebody reported. So it is for reading and
-for ending, never for going on. Decisions of the last hour are left out.
+for ending, never for going on. Of two services that differ in one person's reward, the backups are equal
+byte by byte until that is released. So decisions of the last hour, by the clock of the machine where you
+run this, are left out; and so are counts of decisions that no release has, the times of commits, and the
+journal of operators, which GET /v1/audit exports.
 Whoever has the file can make tokens and use the service's signatures: keep it as you keep the database.
 
 Examples:
@@ -52,7 +55,8 @@ Examples:
   sotto backup --data /var/lib/sotto /backup/shop-2026-11-27
   sotto backup --database postgres://sotto@db.example/sotto /backup/shop-2026-11-27`,
 	"restore": `The directory must be empty or not be there, and the database must have no schema sotto. Experiments that ran,
-and drafts, have failed there: look at them with sotto serve --read-only, and stop each.
+and drafts, have failed there: look at them with sotto serve --read-only, and stop each. Of a file that is torn,
+changed or no backup nothing is written.
 
 Examples:
   sotto restore --data restored /backup/shop-2026-11-27

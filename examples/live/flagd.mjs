@@ -1,5 +1,5 @@
 // Decides by a plan with flagd's in-process provider, which looks at the file that `sotto flagd flags.json` keeps, and
-// reports each exposure when it is made.
+// reports each exposure when it is made. Use names in ASCII: an exposure of another name counts nowhere.
 await OpenFeature.setProviderAndWait(
   new FlagdProvider({ resolverType: 'in-process', offlineFlagSourcePath: 'flags.json' }));
 OpenFeature.addHooks({

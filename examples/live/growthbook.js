@@ -1,5 +1,8 @@
 // Decides by a plan with GrowthBook's client, and reports each exposure when it is made. In a page key is one of the
-// scope browser, and unit the name that unitToken signs.
+// scope browser, and unit the name that unitToken signs. On a server it is a key whose only scope is decide: send the
+// result's hashValue as targetingKey, and that key as X-API-Key. The ranges of a feature give each arm exactly its
+// propensity; earlier epochs stay in the rule, so a sticky bucket keeps its arm. Have the client ask again at least once
+// in half a lease: init({ pollingInterval }), or WithPollDataSource of the SDK for Go.
 const gb = new GrowthBook({ apiHost: 'https://bandits.example', clientKey: key, attributes: { id: unit },
   stickyBucketService: new LocalStorageStickyBucketService(),
   trackingCallback(experiment, { key: variation, stickyBucketUsed }) {

@@ -68,8 +68,9 @@ func layerKeys() []keyed.Key[Layer] {
 
 // onlyKey is the key of what context an experiment is for: values of an attribute, or a test of it.
 func onlyKey() keyed.Key[Experiment] {
-	k := keyed.Key[Experiment]{Name: "only", Doc: "the public context that a decision must have: keys, and the values of each, " +
-		"or what it must not be, its range, or its version",
+	k := keyed.Key[Experiment]{Name: "only", Doc: "the public context that a decision must have, asked at every decision, also after the stop: " +
+		"each key has a value, a list of them, or a test: {not: [free]}, {from: 18, below: 65} of numbers, {semver: \">=2.1.0 <3.0.0\"} of " +
+		"versions. A decision without the key is not in",
 		Schema: func() keyed.Object {
 			value := keyed.Object{"type": []any{"string", "number", "boolean"}}
 			return keyed.Object{"type": "object", "minProperties": 1, "maxProperties": maxOnly,

@@ -339,7 +339,8 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 			Given: func(*Experiment) bool { return true },
 			Value: func(l *Experiment) (any, error) { return !l.Free, nil }},
 		keyed.Of("exposure", keyed.OneOf(exposures), func(l *Experiment) *string { return &l.Exposure },
-			"whether a decision counts at once, at once if nobody takes it back, or when it is activated"),
+			"whether a decision counts at once (decide), at once and no more if it is taken back before its window has passed "+
+				"(retract), or when it is activated (activate)"),
 		keyed.Of("activate_within", lasting(), func(l *Experiment) *time.Duration { return &l.ActivateWithin },
 			"how long after a decision it may be activated; the window if it is not given, an hour at most"),
 		keyed.Of("metrics", keyed.Many(keyed.Mapped(metricKeys), keyed.Object{"maxItems": maxMetrics}),
@@ -374,11 +375,13 @@ func keys(known catalog.Catalog, bandit string) []keyed.Key[Experiment] {
 		keyed.Of("retention", lasting(), func(l *Experiment) *time.Duration { return &l.Retention },
 			"how long after its stop it is archived by itself, such as 720h"),
 		keyed.Of("webhook", keyed.Filled(""), func(l *Experiment) *string { return &l.Webhook },
-			"the https address that is told when it has stopped; it is as public as the rest"),
+			"the https address that is told when it has stopped or a guard has acted; it is in the transcript, so put no secret in it"),
 		keyed.Of("webhook_form", keyed.OneOf([]string{FormCloudEvents}), func(l *Experiment) *string { return &l.WebhookForm },
 			"how it is told: cloudevents, for what reads CloudEvents 1.0; in JSON of its own if it is not given"),
 		keyed.Of("forget", days(), func(l *Experiment) *time.Duration { return &l.Forget },
-			"how many days after its decision a unit is forgotten while the experiment runs, such as 90d"),
+			"how many days after its decision what is kept of a unit is destroyed while the experiment runs, such as 90d: at the "+
+				"first midnight, UTC, that is more than so many days after the day of the decision; not shorter than the window. When it "+
+				"has stopped, all goes at once"),
 	}
 	keys = slices.Concat(keys, gatheringKeys(), safetyKeys(), []keyed.Key[Experiment]{leasesKey()}, holdoutKeys())
 	if bandit == catalog.BanditArms {
@@ -435,7 +438,7 @@ func unitKeys() []keyed.Key[Unit] {
 	return []keyed.Key[Unit]{
 		keyed.Always("of", keyed.Filled(""), func(u *Unit) *string { return &u.Of }, "a word for people to read, such as person or visit").Must(),
 		keyed.Of("assignments", keyed.Whole(), func(u *Unit) *keyed.Count { return &u.Assignments },
-			"how often a unit may be assigned; 1 if it is not given"),
+			"how often a unit may be assigned, by which the budget is shared out; 1 if it is not given"),
 		keyed.Of("per_person", keyed.Whole(), func(u *Unit) *keyed.Count { return &u.PerPerson },
 			"how many decisions of one person count, where a person may be several units: each decision names its person"),
 	}

@@ -69,7 +69,8 @@ func guardKeys() []keyed.Key[Guard] {
 		side(Below, "below which each arm's mean must stay, in the metric's units"),
 		side(Above, "above which it must stay, in the place of below"),
 		keyed.Always("risk", keyed.Real(keyed.Object{"exclusiveMinimum": 0, "maximum": maxGuardRisk}),
-			func(g *Guard) *float64 { return &g.Risk }, "of pausing an arm that keeps the bound").Must(),
+			func(g *Guard) *float64 { return &g.Risk }, "of ever pausing an arm that keeps the bound; with G guards each "+
+				"has risk/G, all arms together").Must(),
 	}
 }
 

@@ -35,7 +35,10 @@ func splitKeys() []keyed.Key[Experiment] {
 		keyed.Of("effect", keyed.Positive(keyed.Object{"exclusiveMinimum": 0}),
 			func(l *Experiment) *float64 { return &l.Effect },
 			"of policy split: the smallest difference between arms that matters, in the units of the reward, "+
-				"which its batches are planned for"),
+				"which its rows are planned for. Each arm has, with even shares, 8/(εΔ) decisions in a row for an effect Δ in shares of the "+
+				"range, and a tenth of all before once four times as many came as a plain test needs for Δ. Without an effect at first "+
+				"8/ε or 1/(ε²v), whichever is more, then 8/ε or (2/ε)√(n/v) after n of each, at most as many as came before; v is r(1−r) "+
+				"for a rate r of the range, else ¼"),
 		keyed.Of("rate", keyed.Positive(keyed.Object{}), func(l *Experiment) *float64 { return &l.Rate },
 			"of policies split and auto: about what a reward is on average, a guess that batches are planned from, "+
 				"or a policy is picked by"),

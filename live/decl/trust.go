@@ -64,8 +64,9 @@ func gatheringKeys() []keyed.Key[Experiment] {
 	}
 	return []keyed.Key[Experiment]{
 		keyed.Of("trust", trust, func(l *Experiment) *string { return &l.Trust },
-			"who has to be believed with rewards: this service (central), or two servers that do not collude, "+
-				"nobody (local), enough others of a cohort (secagg)").When(gathers),
+			"who has to be believed with rewards: this service (central; a release has one noise), that it and a helper which "+
+				"another party runs do not collude (two-server; two noises, each enough for both), nobody (local; one for every "+
+				"answer), that enough others of a cohort are honest and answer (secagg; about one for each cohort)").When(gathers),
 		own(after, gathers, func(l *Experiment) any { return l.ReportDelay().String() }),
 		own(grid, func(l *Experiment) bool { return l.TrustModel() == privacy.TrustTwoServer },
 			func(l *Experiment) any { return l.ReportGrid() }),
