@@ -29,7 +29,7 @@ release:
 	go run -C deploy/release . -out $(abspath $(RELEASE)) $(if $(VERSION),-version $(VERSION)) $(if $(SYSTEMS),-targets $(SYSTEMS))
 
 .PHONY: docs docs-true
-# Pages and parts of pages that are made: commands, policies, the bibliography, keys, tables of choose and interval.
+# Pages and parts of pages that are made: commands, policies, declarations, the API, the bibliography, keys, tables of choose and interval.
 # make docs FASHION=DIR plays the sources again (24 minutes) for claims.csv, reproduction.md and the gallery, with the
 # training files of Fashion-MNIST in DIR (docs/experiments.md). The gallery's other figures name their commands.
 # SEEDS=20 also plays what decides their claims with so many other seeds, for hours, and goes on where it was stopped.
@@ -38,6 +38,10 @@ docs:
 	go test . -run 'Bibliography$$' -update
 	go test ./cli -run 'CommandsPage$$' -update
 	go test ./catalog -run 'PoliciesPage$$' -update
+	go test ./live/decl -run 'DeclarationPage$$' -update
+	go test ./live/serve/api -run 'APIPage$$' -update
+	go test . -run 'AlertsPage$$' -update
+	go test ./live/internal/simulate -run 'Documented$$' -update
 	go test ./choose -run 'ClassesPage$$' -update
 	go test ./lab/experiment -run 'TestReference$$' -update
 	go test ./interval -run 'InferencePage$$' -update

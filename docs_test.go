@@ -216,6 +216,8 @@ var wholes = map[string]string{
 	"commands.md":     "go test ./cli -run CommandsPage -update",
 	"policies.md":     "go test ./catalog -run PoliciesPage -update",
 	"cube.md":         "go test ./catalog -run CubePage -update",
+	"api.md":          "go test ./live/serve/api -run APIPage -update",
+	"declaration.md":  "go test ./live/decl -run DeclarationPage -update",
 	"reproduction.md": "sotto reproduce --preset paper --data DIR --markdown docs/reproduction.md",
 }
 
