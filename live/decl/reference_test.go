@@ -57,7 +57,9 @@ func TestDeclarationPage(t *testing.T) {
 	var row func(name string, s map[string]any, required bool)
 	row = func(name string, s map[string]any, required bool) {
 		value := valueOf(s)
-		if required {
+		if name == "arms" {
+			value = "required, or `contextual`; " + value
+		} else if required {
 			value = strings.TrimSuffix("required; "+value, "; ")
 		} else if is, ok := defaults[name]; ok && is != "" {
 			value = strings.TrimSuffix(fmt.Sprintf("default `%s`; %s", is, value), "; ")
