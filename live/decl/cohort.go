@@ -96,11 +96,11 @@ func cohortKeys() []keyed.Key[Cohort] {
 			"the share of those who come to a session who may vanish before its end; 0.1 if it is not "+
 				"given").Or(d.Vanish),
 		keyed.Of("every", lasting(), func(c *Cohort) *time.Duration { return &c.Every },
-			"sessions begin at multiples of it; 1h if it is not given").Or(d.Every.String()),
+			"sessions begin at multiples of it, from 1m to 168h; 1h if it is not given").Or(d.Every.String()),
 		keyed.Of("wait", lasting(), func(c *Cohort) *time.Duration { return &c.Wait },
-			"how long a session waits for those who registered; 1m if it is not given").Or(d.Wait.String()),
+			"how long a session waits for those who registered, from 1s to half of every; 1m if it is not given").Or(d.Wait.String()),
 		keyed.Of("tries", keyed.Whole(), func(c *Cohort) *keyed.Count { return &c.Tries },
-			"how many sessions are held for the same decisions, if too few come; 3 if it is not "+
+			"how many sessions are held for the same decisions, if too few come, up to 1000; 3 if it is not "+
 				"given").Or(int(d.Tries)),
 		keyed.Of("otherwise", keyed.OneOf([]string{CohortDefault, CohortStop}),
 			func(c *Cohort) *string { return &c.Otherwise },
