@@ -14,10 +14,10 @@ type proveCommand struct {
 
 // proveTexts are help texts that are too long for their flags.
 var proveTexts = kong.Vars{
-	"proveSource": "Transcript of a live experiment; - reads standard input.",
+	"proveSource": "Transcript of a live experiment, or of a trial of sotto identify; - reads standard input.",
 	"prove": `The certificate is JSON on standard output. It has every release with its mechanism and price, the rules by which
 the total follows, each with its statement, proof and test, and the list of what no transcript can show. The transcript must
-hold, as sotto replay checks it. python3 contrib/check.py CERTIFICATE FILE, which uses Python's standard library alone,
+hold, as sotto replay or sotto identify --replay checks it. python3 contrib/check.py CERTIFICATE FILE, which uses Python's standard library alone,
 reads the two files and nothing of Sotto's, and computes everything again.
 
 Examples:

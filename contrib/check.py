@@ -6,10 +6,10 @@
 Exit code 0: what the certificate says follows from the transcript. 1: it does not, or cannot be read, or is of a
 kind that this checker does not know; one line says why. It needs Python's standard library and nothing of Sotto's.
 
-It reads the transcript alone first: the chain, the declaration, each release with its slot, its row of decisions and
-its sensitivity. It prices each with exact fractions, adds up by slots, and converts with many digits, rounded outward.
-Then it holds the certificate against that. What it believes is in the certificate's list of what no transcript can
-show. It does not play the policy again (`sotto replay` does), and does not know sums without noise.
+It reads the transcript alone first: the chain, the declaration, each release with its slot, its decisions and its
+sensitivity. It prices each with exact fractions, adds up by slots, and converts with many digits, rounded outward. Then
+it holds the certificate against that. What it believes is in the certificate's list of what no transcript can show. It
+does not play the policy again (`sotto replay` does), and does not know sums without noise.
 """
 
 import datetime
@@ -41,26 +41,21 @@ FIELDS = {"laplace": ["scale"], "gaussian": ["sigma"], "vector-gaussian": ["sigm
 OF_KIND = {"arms": {"laplace", "gaussian", "aggregated"}, "contexts": {"vector-gaussian"},
     "joint-contexts": {"gram-gaussian", "gram-tree", "vector-laplace"}}
 CHANGES = {"end", "window", "floor", "off", "add", "guard", "resume", "share", "description", "public"}
-
-class Wrong(Exception):
-    pass
+PARTS = set("plays ahead rest off add from share gone change release metrics n gram rules".split())
+class Wrong(Exception): pass
 def need(yes, text):
     if not yes:
         raise Wrong(text)
 def pairs(items):
-    out = dict(items)
-    need(len(out) == len(items), "an object has a field twice")
-    return out
+    need(len(dict(items)) == len(items), "an object has a field twice")
+    return dict(items)
 def parse(text):
     """JSON, with every number that is no integer as the fraction that a double has."""
     try:
         return json.loads(text.decode(), object_pairs_hook=pairs, parse_constant=double, parse_float=double)
     except (ValueError, RecursionError, OverflowError) as e:
         raise Wrong("it is no JSON: %s" % e)
-
-class Double(Fraction):
-    """A double, and how it was written."""
-    text = ""
+class Double(Fraction): pass  # and how it was written
 def double(text):
     out = Double(float(text))
     out.text = text
@@ -75,8 +70,7 @@ def get(at, name, kind, what, default=None):
     if kind is Fraction:
         return number(x, "%r of %s" % (name, what))
     need(type(x) is kind, "%s has no %r that is %s" % (what, name, kind.__name__))
-    if kind is int:
-        need(0 <= x < MOST, "%r of %s is out of range" % (name, what))
+    need(kind is not int or 0 <= x < MOST, "%r of %s is out of range" % (name, what))
     return x
 def exactly(at, names, what, optional=()):
     need(type(at) is dict and set(names) <= set(at) <= set(names) | set(optional),
@@ -92,32 +86,67 @@ def lines_of(data):
         tip = hashlib.sha256(line).hexdigest()
         object = parse(line)
         need(type(object) is dict, "line %d is no object" % n)
-        now = datetime.datetime.strptime(get(object, "at", str, "line %d" % n), "%Y-%m-%dT%H:%M:%S.%fZ")
-        need(latest is None or now > latest - TICK, "the time of line %d is before that of a line above" % n)
-        latest = max(now, latest or now)
-        out.append({k: x for k, x in object.items() if k not in ("after", "at")})
+        timed = "trial" not in (out or [object])[0]
+        if timed:
+            now = datetime.datetime.strptime(get(object, "at", str, "line %d" % n), "%Y-%m-%dT%H:%M:%S.%fZ")
+            need(latest is None or now > latest - TICK, "the time of line %d is before that of a line above" % n)
+            latest = max(now, latest or now)
+        out.append({k: x for k, x in object.items() if k not in ("after", "at")[:1 + timed]})
     return out, tip
-
 class Transcript:
     """What follows from a transcript alone."""
     def __init__(self, data):
         lines, self.tip = lines_of(data)
-        self.lines, head = len(lines), lines[0]
-        need("live" in head, "it is not the transcript of a live experiment")
+        self.lines, self.trial = len(lines), "trial" in lines[0]
+        head = self.header(lines[0]) if self.trial else lines[0]
         exactly(head, ["live", "program", "declaration", "budget", "coins"], "line 1")
-        need(head["live"] == 1 and type(head["live"]) is int, "line 1: its version is not 1")
+        need(head["live"] == 1 and type(head["live"]) is int, "line 1: its version is not one that is known")
         self.program, self.coins = head["program"], head["coins"]
         self.declared(head)
-        self.heads = [0] * max(1, len(self.arms))
-        self.ahead = [0] * len(self.heads)
+        self.heads, self.ahead = [0] * max(1, len(self.arms)), [0] * max(1, len(self.arms))
         self.off, self.open, self.first = set(), set(), {}
         self.releases, self.running, self.asked, self.ended, self.rested = [], {}, {}, False, False
         for self.at, line in enumerate(lines[1:], 2):
             try:
-                self.line(line)
+                self.of_trial(line) if self.trial else self.line(line)
             except Wrong as e:
                 raise Wrong("line %d: %s" % (self.at, e))
-        need(not self.asked, "a session was held, and its sum is in no release")
+        need(not self.asked and self.ended >= self.trial, "a session's sum is in no release, or a trial has no end")
+    def header(self, head):
+        """The first line of a trial of `sotto identify`, as that of a live experiment."""
+        exactly(head, "trial rule params budget risk arms range".split(), "line 1", ["simulated"])
+        arms, rule = get(head, "arms", list, "line 1"), head["rule"]
+        self.plays, self.waits, made_up = [], [0] * len(arms), get(head, "simulated", bool, "line 1", False)
+        self.unread = () if made_up else ("cap", "data")  # ends at which nothing of the last plays was read
+        return {"live": 1 if head["trial"] == 2 else 0, "program": "", "coins": "", "budget": head["budget"],
+                "declaration": {"name": rule, "policy": {"policy": rule}, "arms": [{"name": a} for a in arms], "unit":
+                                {"of": "row"}, "budget": head["budget"], "reward": {"range": head["range"]}}}
+    def of_trial(self, line):
+        """A line of a trial: plays, what they release, or the end."""
+        of = [p["arm"] for p in self.plays if p.get("release")]
+        need(not self.ended and not (of and "plays" in line), "it follows the end, or plays that released nothing")
+        if "plays" in line:
+            exactly(line, ["plays"], "it")
+            self.plays = get(line, "plays", list, "it")
+            for p in self.plays:
+                exactly(p, ["arm", "rounds"], "a play", ["release"])
+                need(get(p, "arm", int, "a play") < len(self.arms), "there is no such arm")
+                self.waits[p["arm"]] += get(p, "rounds", int, "a play")
+                get(p, "release", bool, "a play", False)
+        elif "slots" in line:
+            need(of and line.get("n") == [self.waits[a] for a in of], "it is not of what was played")
+            self.played({"plays": self.plays, "release": line})
+            self.plays, self.waits = [], [0 if a in of else n for a, n in enumerate(self.waits)]
+        else:
+            exactly(line, ["end", "answer", "tau", "total"], "the end")
+            total, answer, self.ended = get(line, "total", list, "it"), line["answer"], True
+            need(type(answer) is int and answer in (range(len(self.arms)) if line["end"] == "answer" else [-1]) and
+                 line["end"] in ("answer", "cap", "data", "interrupted"), "the end says more than why, and the answer")
+            need([type(n) for n in total] == [int] * len(self.arms) and sum(total) == line["tau"], "its plays add up to less, or more")
+            for arm, n in enumerate(total):
+                most = self.heads[arm] + self.waits[arm]
+                least = most - sum(p["rounds"] for p in self.plays if p["arm"] == arm) * (line["end"] != "answer")
+                need(least <= n <= (least if line["end"] in self.unread else most), "its plays are not those above")
     def declared(self, head):
         d, what = get(head, "declaration", dict, "line 1"), "the declaration"
         self.name = get(d, "name", str, what)
@@ -127,23 +156,21 @@ class Transcript:
             self.kind = {None: "contexts", "reward": "contexts", "joint": "joint-contexts"}[contextual.get("protect")]
         need(not rules or self.kind == "contexts", "rules would tell of protected contexts without noise")
         self.arms = [get(a, "name", str, "an arm") for a in get(d, "arms", list, what, [])]
-        need(len(set(self.arms)) == len(self.arms), "two arms have one name")
-        need((len(self.arms) >= 2) == (self.kind == "arms"), "it has %d arms" % len(self.arms))
+        need(len(set(self.arms)) == len(self.arms) and (len(self.arms) >= 2) == (self.kind == "arms"),
+             "it has %d arms, or two of one name" % len(self.arms))
         self.trust = get(d, "trust", str, what, "central")
         need(self.trust == "central" or self.trust in ("local", "two-server", "secagg") and self.kind == "arms",
              "its trust is unknown")
         self.policy = get(get(d, "policy", dict, what), "policy", str, what)
-        by = get(d, "by", dict, what, {})
+        by, unit = get(d, "by", dict, what, {}), get(d, "unit", dict, what)
         self.cells = [getattr(v, "text", v if type(v) is str else json.dumps(v)) for of in by.values() for v in of]
         self.cells += ["other"] * len(by)
         need(len(by) < 2, "by has more than one key")
-        unit = get(d, "unit", dict, what)
         self.of, self.m = get(unit, "of", str, "unit"), max(1, get(unit, "assignments", int, "unit", 1))
-        budget = get(d, "budget", dict, what)
+        budget, self.sums, self.caps, self.total = get(d, "budget", dict, what), [], [], Fraction(0)
         need(set(budget) in ({"epsilon"}, {"rho"}), "the budget must be in epsilon or in rho to be checked here")
         self.currency = next(iter(budget))
         times = self.m if self.currency == "epsilon" else self.m**2
-        self.sums, self.caps, self.total = [], [], Fraction(0)
         reward = {"name": "reward", "budget": budget, "range": get(d, "reward", dict, what, {}).get("range", [0, 1])}
         for s in [reward] + get(d, "metrics", list, what, []) + rules:
             name, cost = get(s, "name", str, "a sum"), get(s, "budget", dict, "a sum")
@@ -161,7 +188,8 @@ class Transcript:
         self.cap = self.total / times
         said = get(get(head, "budget", dict, "line 1"), self.currency, Fraction, "the budget of line 1")
         need(len(head["budget"]) == 1 and abs(said - self.caps[0]) <= said * SLACK, "line 1: its budget is not that of its declaration")
-        self.believed = {"assignments", "clipping", "closing", "complete", "disjoint", "noise"} | {k for k, yes in (
+        self.believed = {"clipping", "closing", "complete", "disjoint", "noise"} | {k for k, yes in (
+            ("rows", self.trial), ("assignments", not self.trial),
             ("exposure", d.get("exposure", "decide") != "decide"), ("reports", d.get("missing", "default") == "drop"),
             ("norms", self.kind != "arms"), ("own-action", self.kind == "joint-contexts"),
             ("trust", self.trust != "central")) if yes}
@@ -184,24 +212,20 @@ class Transcript:
             arm, start, end, asked = (get(note, k, int, "cohort", 0) for k in ("arm", "start", "end", "asked"))
             need(arm < len(self.arms) and self.heads[arm] <= start < end, "there is no such cohort")
             if asked > 0:
-                need(all(a != arm or e <= start or end <= b for a, b, e in self.asked),
-                     "decisions were asked for in two sessions")
+                need(all(a != arm or e <= start or end <= b for a, b, e in self.asked), "they were asked for already")
                 self.asked[arm, start, end] = asked
         else:
             self.played(line)
     def played(self, line):
-        allowed = {"plays", "ahead", "rest", "off", "add", "from", "share", "gone", "change", "release", "metrics",
-                   "n", "gram", "rules"}
-        need(line and set(line) <= allowed, "it is of no known kind")
         change = get(line, "change", dict, "it", {})
+        need(line and set(line) <= PARTS, "it is of no known kind")
         need(set(change) <= CHANGES, "it changes what must not change: %s" % ", ".join(set(change) - CHANGES))
         need(not self.rested or set(line) == {"change"}, "it follows the rest")
         if self.kind != "arms":
             need(not set(line) & {"plays", "ahead", "rest", "add", "off", "metrics"}, "it has arms")
             return self.segment(line) if "n" in line else need(set(line) == {"change"}, "it is of no known kind")
         need(not set(line) & {"n", "gram", "rules"}, "it has contexts, and the declaration has none")
-        self.rested = "rest" in line
-        rows = []
+        self.rested, rows = "rest" in line, []
         for key in ("plays", "ahead", "rest"):
             of = get(line, key, list, "it", [])
             rows += [r for r in (self.row(p, key) for p in of) if r]
@@ -219,8 +243,7 @@ class Transcript:
         if "off" in line:
             arm = get(line, "off", int, "it")
             need(arm < len(self.arms) and arm not in self.off, "there is no such arm")
-            self.off.add(arm)
-            self.ahead[arm] = 0
+            self.off, self.ahead[arm] = self.off | {arm}, 0
             self.heads[arm] += get(line, "gone", int, "it", 0)
     def row(self, p, key):
         """What a row of a line releases: (arm, cells, take), or None."""
@@ -240,11 +263,9 @@ class Transcript:
             need(not cells, "cells are released of nothing")
             self.heads[arm] += gone
             return None
-        if key == "ahead":
-            self.ahead[arm] += 1
+        self.ahead[arm] += key == "ahead"
         need(bool(cells) == bool(self.cells) and cells == sorted(set(cells)) and
              all(type(c) is int and 0 <= c < len(self.cells) for c in cells), "there are no such cells")
-
         def take(n):
             need(n == rounds or key != "rest" and (n > rounds or self.policy == "split"),
                  "%d decisions of arm %d are released, and %d were to be" % (n, arm, rounds))
@@ -258,16 +279,15 @@ class Transcript:
              "arm %d cannot be added" % arm)
         name = get(new[0], "name", str, "the arm")
         need(name not in self.arms, "an arm of this name is there")
-        self.arms, self.heads, self.ahead = self.arms + [name], self.heads + [0], self.ahead + [0]
-        self.open = set()  # slots are opened anew
+        self.arms, self.heads, self.ahead, self.open = self.arms + [name], self.heads + [0], self.ahead + [0], set()
     def label(self, places, slots):
         """Slots are numbered as they open: one for each arm and cell, and the next when one is released. A
         restart opens all anew, from the number after the last that was released."""
-        each, last = max(1, len(self.cells)), max(self.first, default=-1)
+        each, free, after = max(1, len(self.cells)), max(self.first, default=-1) + 1, set()
         keys = [arm * each + (cell or 0) for arm, cell in places]
-        fresh = tuple(range(last + 1, last + 1 + len(self.arms) * each))
-        after = set()
-        for table in self.open | {(fresh, fresh[-1] + 1)}:  # whether there was a restart may show later
+        fresh = tuple(range(free, free + len(self.arms) * each))
+        anew = set() if self.trial and self.open else {(fresh, fresh[-1] + 1)}
+        for table in self.open | anew:  # whether there was a restart may show later, and a trial has none
             numbers, top = list(table[0]), table[1]
             if [numbers[k] for k in keys] == slots:
                 for top, k in enumerate(keys, top):
@@ -297,8 +317,8 @@ class Transcript:
                     at += len(cells)
             need(slots == first["slots"] and ns == first["n"], "a metric is of other decisions than the reward")
             for j, (arm, cell) in enumerate(places):
-                self.release(i, self.arms[arm], "" if cell is None else self.cells[cell], spans[j], ns[j],
-                             slots[j], release)
+                name = "" if cell is None else self.cells[cell]
+                self.release(i, self.arms[arm], name, spans[j], ns[j], slots[j], release)
                 if self.trust == "secagg":
                     self.session(arm, spans[j], ns[j], Fraction(sums[j]), release["mechanism"])
     def session(self, arm, span, n, total, m):
@@ -312,9 +332,8 @@ class Transcript:
         n, release = get(line, "n", int, "it"), get(line, "release", dict, "it")
         exactly(release, ["slot", "mechanism", "n", "vector"], "a release")
         slot, span = get(release, "slot", int, "a release"), [self.heads[0], self.heads[0] + n]
-        need(n > 0, "a release is of nothing")
+        need(n > 0 and (self.kind == "contexts" or "gram" not in line), "it tells of protected contexts without noise")
         self.heads[0] += n
-        need(self.kind == "contexts" or "gram" not in line, "it tells of protected contexts without noise")
         need([number(x, "a vector") for x in get(release, "vector", list, "a release")], "there is no vector")
         rules = get(line, "rules", list, "it", [])
         need(len(rules) == len(self.sums) - 1, "it does not release the rules that are declared")
@@ -329,8 +348,7 @@ class Transcript:
     def release(self, i, arm, cell, span, n, slot, release):
         mechanism = get(release, "mechanism", dict, "a release")
         kind = get(mechanism, "mechanism", str, "a mechanism")
-        allowed = OF_KIND[self.kind] if i == 0 else {"laplace", "gaussian"}
-        need(kind in SQUARES and kind in allowed, "the mechanism %r is not checked here" % kind)
+        need(kind in (OF_KIND[self.kind] if i == 0 else {"laplace", "gaussian"}), "%r is not checked here" % kind)
         need((kind == "aggregated") == (self.trust != "central"), "the mechanism %r is not of its trust" % kind)
         price, rules = self.price(kind, mechanism)
         need(price <= self.caps[i] * (1 + SLACK), "a release of %r costs %s %s, and %s is declared" %
@@ -369,12 +387,11 @@ class Transcript:
             need(m["trust"] == self.trust, "its trust is not the declared one")
             need((m["noise"], m["trust"]) in (("laplace", "local"), ("laplace", "two-server"), ("polya", "secagg")),
                  "noise %s under trust %s is not checked here" % (m["noise"], m["trust"]))
-            need(min(g, num, den) >= 1 and 1 <= users <= invited, "the mechanism has no noise")
-            need(modulus >= invited * g + 2 * tau + 1, "sums would be misread")
+            need(min(g, num, den) >= 1 and 1 <= users <= invited and modulus >= invited * g + 2 * tau + 1,
+                 "the mechanism has no noise, or its sums would be misread")
             pure, rules = Fraction(g * den, num), ["%s-%s" % (m["noise"], m["trust"])]
         elif "scale" in m:
-            scale = get(m, "scale", Fraction, "the mechanism")
-            pure = {1: 1, 4: 2}[square] / scale
+            pure = {1: 1, 4: 2}[square] / get(m, "scale", Fraction, "the mechanism")
         else:
             sigma = get(m, "sigma", Fraction, "the mechanism")
             need(self.currency == "rho", "normal noise has no pure epsilon")
@@ -383,32 +400,23 @@ class Transcript:
                 need(horizon >= leaf, "a tree has no leaves")
                 square *= Fraction((horizon // leaf).bit_length(), 2)
             return square / (2 * sigma * sigma), rules
-        if self.currency == "rho":
-            return min(pure * pure / 2, pure), rules + ["pure-to-zcdp"]
-        return pure, rules
+        return (min(pure * pure / 2, pure), rules + ["pure-to-zcdp"]) if self.currency == "rho" else (pure, rules)
     def tail(self, kind, m, tail):
         """The noise that is said to be in the sums must be that which is paid for."""
         exactly(tail, ["sigma", "h", "log"], "a tail")
         of = {k: get(tail, k, Fraction, "a tail") for k in tail}
-        if kind == "aggregated":
-            yes = of["h"] >= Fraction(m["num"], m["den"] * m["g"]) * (1 - SLACK)
-        else:
+        yes = kind == "aggregated" and of["h"] >= Fraction(m["num"], m["den"] * m["g"]) * (1 - SLACK)
+        if kind != "aggregated":
             least, most = Fraction(m.get("scale", m.get("sigma"))), of["h" if kind == "laplace" else "sigma"]
             yes = least <= most <= least * Fraction(101, 100) + Fraction(1, 10**4)
         need(yes, "the tail is not that of its noise")
-def show(x):
-    return "%.6g" % float(x)
-
-class Price(Fraction):
-    """What is said may be above it, and by a little only."""
-
-class Near(Fraction):
-    """What is said may be rounded."""
+def show(x): return "%.6g" % float(x)
+class Price(Fraction): pass  # what is said may be above it, and by a little only
+class Near(Fraction): pass  # what is said may be rounded
 def same(said, want, what):
     """Holds what is said against what follows, field by field. What is empty may be missing."""
     if type(want) in (Price, Near):
-        least = want if type(want) is Price else want * (1 - SLACK)
-        x = number(said, what)
+        x, least = number(said, what), want if type(want) is Price else want * (1 - SLACK)
         need(least <= x <= want * (1 + SLACK), "%s is said to be %s, and is %s" % (what, show(x), show(want)))
     elif type(want) is dict:
         need(type(said) is dict and set(said) <= set(want), "%s has other fields than %s" % (what, ", ".join(want)))
@@ -422,8 +430,7 @@ def same(said, want, what):
     else:
         need(said == want and type(said) is not bool, "%s is not what follows from the transcript" % what)
 def check(c, t):
-    """Slots are disjoint, so that their maximum counts; what reads one slot adds up; the cap is kept; and a unit has
-    so many decisions."""
+    """Slots are disjoint, so that their maximum counts; what reads one slot adds up; the cap is kept; a unit has m."""
     slots, used = {}, {"adaptive", "parallel", "filter", "group"}
     for i, r in enumerate(t.releases):
         slots.setdefault(r["slot"], []).append(i)
@@ -432,12 +439,11 @@ def check(c, t):
     most = max((price for _, _, price in each), default=Fraction(0))
     need(most <= t.cap * (1 + SLACK), "a decision loses %s %s of %s" % (t.currency, show(most), show(t.cap)))
     total = most * (t.m if t.currency == "epsilon" else t.m**2)
-    need(total <= t.total * (1 + SLACK), "the total is above the budget")
-    need(type(c) is dict, "the certificate is no object")
+    need(total <= t.total * (1 + SLACK) and type(c) is dict, "the total is above the budget, or it is no object")
     rules, cannot, converted = (c.pop(key, None) for key in ("rules", "cannot_show", "conversions"))
     same(c, {
-        "certificate": 1, "kind": t.kind, "trust": t.trust, "program": t.program, "currency": t.currency,
-        "transcript": {"experiment": t.name, "lines": t.lines, "tip": t.tip},
+        "certificate": 1, "kind": "trial" if t.trial else t.kind, "trust": t.trust, "program": t.program,
+        "transcript": {"experiment": t.name, "lines": t.lines, "tip": t.tip}, "currency": t.currency,
         "unit": {"of": t.of, "assignments": t.m}, "arms": t.arms, "cells": t.cells, "budget": Near(t.total),
         "sums": [{"name": name, "range": [lo, hi]} for name, lo, hi in t.sums],
         "releases": [dict(r, price=Price(r["price"])) for r in t.releases],
@@ -453,8 +459,7 @@ def check(c, t):
 def conversions(said, total, t):
     """The total in another currency."""
     if total == 0:
-        need(said == [], "nothing was released, and is converted")
-        return set()
+        return need(said == [], "nothing was released, and is converted") or set()
     need(type(said) is list and len(said) == 1, "it has not one conversion")
     if t.currency == "epsilon":
         same(said[0], {"rule": "pure-to-zcdp", "rho": Price(min(total * total / 2, total))}, "conversion")
@@ -464,8 +469,7 @@ def conversions(said, total, t):
     with decimal.localcontext() as context:
         context.prec, context.rounding = 60, decimal.ROUND_CEILING
         a, d, rho = (decimal.Decimal(x.numerator) / decimal.Decimal(x.denominator) for x in (alpha, delta, total))
-        one = decimal.Decimal(1)
-        exact = rho * a - (a * d).ln() / (a - one) + (one - one / a).ln()
+        exact = rho * a - (a * d).ln() / (a - 1) + (1 - 1 / a).ln()
         exact += abs(exact) * decimal.Decimal("1e-40")  # outward, beyond what 60 digits round
     same(said[0], {"rule": "zcdp-to-approx", "alpha": alpha, "delta": delta,
                    "epsilon": Price(max(Fraction(0), Fraction(exact)))}, "conversion")
@@ -486,15 +490,11 @@ def main(arguments):
         with open(arguments[1], "rb") as certificate, open(arguments[2], "rb") as transcript:
             t = Transcript(transcript.read())
             total = check(parse(certificate.read()), t)
-    except Wrong as e:
-        print("rejected: %s" % " ".join(str(e).split()), file=sys.stderr)
-        return 1
     except Exception as e:  # whatever a file has in it, one line says that it is not accepted
-        print("rejected: cannot be read: %s" % " ".join(repr(e)[:200].split()), file=sys.stderr)
-        return 1
+        why = str(e) if type(e) is Wrong else "cannot be read: " + repr(e)[:200]
+        return print("rejected: " + " ".join(why.split()), file=sys.stderr) or 1
     print("holds: %s: %d releases, a %s loses at most %s %s of %s; believed: %s" % (
         t.name, len(t.releases), t.of, t.currency, show(total), show(t.total), ", ".join(sorted(t.believed))))
     return 0
-
 if __name__ == "__main__":
     sys.exit(main(sys.argv))

@@ -13,6 +13,7 @@ import (
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/live/decl"
 	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/trial"
 )
 
 // A Certificate is the tree by which the total of a transcript follows, for a checker that knows nothing of this
@@ -20,9 +21,9 @@ import (
 // contrib/check.py is such a checker, and docs/certificate.md says what each field means.
 type Certificate struct {
 	Version    int              `json:"certificate"`
-	Kind       string           `json:"kind"` // arms, contexts or joint-contexts
+	Kind       string           `json:"kind"` // arms, contexts, joint-contexts or trial
 	Trust      privacy.Trust    `json:"trust"`
-	Program    string           `json:"program"` // the version that wrote the first line
+	Program    string           `json:"program,omitempty"` // the version that wrote the first line
 	Transcript CertifiedLines   `json:"transcript"`
 	Unit       CertifiedUnit    `json:"unit"`
 	Arms       []string         `json:"arms,omitempty"` // with those that were added
@@ -41,7 +42,7 @@ type Certificate struct {
 
 // CertifiedLines say which transcript it is.
 type CertifiedLines struct {
-	Experiment string `json:"experiment"`
+	Experiment string `json:"experiment"` // of a trial its rule
 	Lines      int    `json:"lines"`
 	Tip        string `json:"tip"` // the hash of the last line, in hex
 }
@@ -124,12 +125,18 @@ func rulesOf() (out struct {
 	return out, json.Unmarshal(rulesJSON, &out)
 }
 
-// Prove is the certificate of a transcript that Replay plays again. Errors are those of Replay, or match
-// ErrNoCertificate.
+// Prove is the certificate of a transcript that Replay plays again, or trial.Replay if it is of a trial. Errors are
+// theirs, or match ErrNoCertificate.
 func Prove(in io.Reader, known catalog.Catalog) (*Certificate, error) {
 	text, err := io.ReadAll(in)
 	if err != nil {
 		return nil, err
+	}
+	if ofTrial(text) {
+		if _, err := trial.Replay(bytes.NewReader(text)); err != nil {
+			return nil, err
+		}
+		return certify(text, known, nil)
 	}
 	r, err := Replay(bytes.NewReader(text), known)
 	if err != nil {
@@ -138,11 +145,14 @@ func Prove(in io.Reader, known catalog.Catalog) (*Certificate, error) {
 	return certify(text, known, r)
 }
 
-// certify believes what it reads. Of r it takes how many lines there are, and the hash of the last.
+// certify believes what it reads. Of r it takes how many lines there are, and the hash of the last; a trial has none.
 func certify(text []byte, known catalog.Catalog, r *Replayed) (*Certificate, error) {
 	c := &Certificate{Version: certificateVersion, Kind: "arms", Releases: []CertifiedPrice{},
 		Conversions: []CertifiedConversion{}, Rules: map[string]CertifiedRule{}, CannotShow: map[string]CertifiedRule{}}
-	p := prover{Certificate: c}
+	p := prover{Certificate: c, continua: map[int]privacy.Mechanism{}}
+	if ofTrial(text) {
+		return c, p.certifyTrial(text)
+	}
 	for e, err := range entries((&Replayed{}).read(bytes.NewReader(text))) {
 		if err != nil {
 			return nil, err
@@ -157,20 +167,20 @@ func certify(text []byte, known catalog.Catalog, r *Replayed) (*Certificate, err
 			return nil, fmt.Errorf("line %d: %w", p.line, err)
 		}
 	}
-	c.Transcript = CertifiedLines{p.of.Name, r.Lines, r.Tip}
+	c.Transcript.Lines, c.Transcript.Tip = r.Lines, r.Tip
 	return c, p.close()
 }
 
 // A prover makes a certificate line by line.
 type prover struct {
 	*Certificate
-	of       *Experiment
 	board    board
 	line     int
 	heads    []int // by arm, the decisions that lines have taken
 	asked    []CohortNote
 	each     privacy.Budget
 	continua map[int]privacy.Mechanism // of slots that are paid for
+	believed []string
 }
 
 func no(format string, args ...any) error {
@@ -178,19 +188,14 @@ func no(format string, args ...any) error {
 }
 
 func (p *prover) open(h *header, known catalog.Catalog) (err error) {
-	if p.of, err = (decl.Reader{Catalog: known}).Parse("declaration", h.Declaration); err != nil {
+	x, err := (decl.Reader{Catalog: known}).Parse("declaration", h.Declaration)
+	if err != nil {
 		return err
 	}
-	x := p.of
-	p.Program, p.Trust, p.continua = h.Program, x.TrustModel(), map[int]privacy.Mechanism{}
+	p.Program, p.Trust, p.Transcript.Experiment = h.Program, x.TrustModel(), x.Name
 	p.Unit = CertifiedUnit{x.Unit.Of, x.Assignments()}
-	switch b := x.Total().(type) {
-	case privacy.Pure:
-		p.Currency, p.Budget = "epsilon", b.Epsilon
-	case privacy.ZCDP:
-		p.Currency, p.Budget = "rho", b.Rho
-	default:
-		return no("the budget is %v, must be in epsilon or in rho", b)
+	if err := p.pays(x.Total()); err != nil {
+		return err
 	}
 	if p.each, err = x.EachTotal(); err != nil {
 		return err
@@ -212,10 +217,32 @@ func (p *prover) open(h *header, known catalog.Catalog) (err error) {
 	for _, a := range x.Arms {
 		p.Arms = append(p.Arms, a.Name)
 	}
+	p.believed = []string{"assignments", "clipping", "closing", "complete", "disjoint", "noise"}
+	for name, yes := range map[string]bool{
+		"exposure": x.Exposure != "" && x.Exposure != decl.ExposeDecide, "norms": x.Contextual != nil,
+		"own-action": x.Contextual.Joint(), "reports": x.Missing == decl.MissingDrop, "trust": x.Trust != "",
+	} {
+		if yes {
+			p.believed = append(p.believed, name)
+		}
+	}
 	p.Cells = x.Cells()
 	p.board, err = newBoard(x)
 	p.heads = make([]int, len(p.board.queues))
 	return err
+}
+
+// pays sets the currency by the whole budget of a unit.
+func (p *prover) pays(budget privacy.Budget) error {
+	switch b := budget.(type) {
+	case privacy.Pure:
+		p.Currency, p.Budget = "epsilon", b.Epsilon
+	case privacy.ZCDP:
+		p.Currency, p.Budget = "rho", b.Rho
+	default:
+		return no("the budget is %v, must be in epsilon or in rho", b)
+	}
+	return nil
 }
 
 // A certifiedRow is a row of decisions of a line: those of an arm that follow each other.
@@ -309,7 +336,7 @@ var squares = map[string]float64{"laplace": 1, "gaussian": 1, "aggregated": 1, "
 
 func (p *prover) release(a amount, span [2]int) error {
 	out := CertifiedPrice{Line: p.line, Sum: p.Sums[a.further].Name, Decisions: span, N: a.N, Slot: a.Slot}
-	if p.of.Contextual == nil {
+	if len(p.Arms) > 0 {
 		out.Arm = p.Arms[a.Arm]
 	}
 	if a.cell >= 0 {
@@ -455,17 +482,7 @@ func (p *prover) cite() error {
 		}
 		p.Rules[name] = rule
 	}
-	x := p.of
-	believed := []string{"assignments", "clipping", "closing", "complete", "disjoint", "noise"}
-	for name, yes := range map[string]bool{
-		"exposure": x.Exposure != "" && x.Exposure != decl.ExposeDecide, "norms": x.Contextual != nil,
-		"own-action": x.Contextual.Joint(), "reports": x.Missing == decl.MissingDrop, "trust": x.Trust != "",
-	} {
-		if yes {
-			believed = append(believed, name)
-		}
-	}
-	for _, name := range believed {
+	for _, name := range p.believed {
 		p.CannotShow[name] = all.CannotShow[name]
 	}
 	return nil

@@ -15,10 +15,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sotto-dp/sotto/bandit"
 	"github.com/sotto-dp/sotto/catalog"
 	"github.com/sotto-dp/sotto/internal/chain"
 	"github.com/sotto-dp/sotto/internal/testkit"
 	"github.com/sotto-dp/sotto/live/serve/store"
+	files "github.com/sotto-dp/sotto/logged"
+	"github.com/sotto-dp/sotto/privacy"
+	"github.com/sotto-dp/sotto/trial"
 )
 
 var updateRules = flag.Bool("update", false, "write the line numbers of rules.json anew")
@@ -98,6 +102,7 @@ func certifiedOnes(t *testing.T) (out []certified) {
 		"metrics: [{name: basket, budget: {epsilon: 0.3}}]", 1))
 	visit(t, e, c, 4)
 	out = append(out, certified{name: "fresh", text: []byte(published(t, e))})
+	out = append(out, trials(t)...)
 	for i := range out {
 		cert, err := Prove(bytes.NewReader(out[i].text), catalog.Catalog{})
 		if err == nil {
@@ -106,6 +111,55 @@ func certifiedOnes(t *testing.T) (out []certified) {
 		if err != nil {
 			t.Fatalf("%s: %v", out[i].name, err)
 		}
+	}
+	return out
+}
+
+// trials are transcripts of sotto identify, of each private rule, and in ρ; of data that run out, at a cap, and of a
+// simulation.
+func trials(t *testing.T) (out []certified) {
+	t.Helper()
+	log := files.Log{Summary: files.Summary{Names: []string{"old", "new", "other"}}, Rewards: make([][]float64, 3)}
+	r := rand.New(rand.NewPCG(5, 5))
+	for a := range log.Rewards {
+		for range 2000 {
+			log.Rewards[a] = append(log.Rewards[a], float64(5*r.IntN(3+a)))
+		}
+	}
+	add := func(name string, budget privacy.Budget, limit int) {
+		rule, err := trial.NewRule(name, 3, 0.05, budget, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if _, err := trial.Run(t.Context(), trial.Config{Rule: rule, Log: log, Hi: 20, Cap: limit, Transcript: &text}); err != nil &&
+			!errors.Is(err, trial.ErrUnfinished) {
+			t.Fatal(err)
+		}
+		out = append(out, certified{name: "trial of " + name, text: text.Bytes()})
+	}
+	for _, e := range catalog.IdentifyPolicies() {
+		if e.Private && e.Seeks() == catalog.GoalConfidence {
+			add(e.Name, privacy.Pure{Epsilon: 0.7}, 0)
+		}
+	}
+	add(catalog.DefaultRule, privacy.ZCDP{Rho: 0.3}, 0)
+	add("dp-race", privacy.ZCDP{Rho: 0.1}, 100)
+	in, err := bandit.BernoulliInstance(0.9, 0.9, 0.3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := trial.NewRule(catalog.DefaultRule, 3, 0.05, privacy.Pure{Epsilon: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int{100, 100_000} {
+		var text bytes.Buffer
+		if _, err := (trial.Simulation{Rule: rule, Source: bandit.Fixed(in), Runs: 1, Seed: 3, Hi: 1, Cap: limit}).Play(t.Context(), 0,
+			&text); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, certified{name: "simulated trial", text: text.Bytes()})
 	}
 	return out
 }
@@ -198,6 +252,27 @@ func TestNoCertificate(t *testing.T) {
 			t.Errorf("%q: %v", file, err)
 		}
 	}
+	for _, c := range []struct {
+		rule   string
+		budget privacy.Budget
+		want   string
+	}{{"dp-sed", privacy.Approx{Epsilon: 1, Delta: 1e-6}, "the budget is"}, {"ttucb", privacy.None{}, "the budget is"}} {
+		rule, err := trial.NewRule(c.rule, 2, 0.05, c.budget, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		log := files.Log{Summary: files.Summary{Names: []string{"a", "b"}}, Rewards: [][]float64{{1, 0, 1}, {0, 0, 1}}}
+		if _, err := trial.Run(t.Context(), trial.Config{Rule: rule, Log: log, Transcript: &text}); !errors.Is(err, trial.ErrUnfinished) {
+			t.Fatal(err)
+		}
+		if _, err := Prove(&text, catalog.Catalog{}); !errors.Is(err, ErrNoCertificate) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s at %v: %v", c.rule, c.budget, err)
+		}
+	}
+	if _, err := Prove(strings.NewReader(`{"trial":2,"rule":"dp-se"}`+"\n"), catalog.Catalog{}); !errors.Is(err, trial.ErrTranscript) {
+		t.Error(err)
+	}
 }
 
 // A forgery is a certificate and the lines of a transcript, to be changed.
@@ -240,6 +315,9 @@ func inOrder(line map[string]any) ([]byte, error) {
 		}
 	}
 	object, err := json.Marshal(whole)
+	if line["at"] == nil { // of a trial
+		return object, err
+	}
 	return fmt.Appendf(nil, `{"at":%q,%s`, line["at"], object[1:]), err
 }
 
@@ -319,12 +397,33 @@ func (f *forgery) slots() []any { return list(f.cert, "total", "of", 0, "of", 0,
 
 // released is a line with a release, after the first of them if others come before.
 func (f *forgery) released(pass func(line map[string]any) bool) (map[string]any, bool) {
-	return pick(f.r, f.lines, func(l map[string]any) bool { return l["release"] != nil && pass(l) })
+	return pick(f.r, f.lines, func(l map[string]any) bool {
+		return (l["release"] != nil || l["slots"] != nil) && pass(l)
+	})
+}
+
+// ofTrial says whether it is of a trial.
+func (f *forgery) ofTrial() bool { return f.lines[0]["trial"] != nil }
+
+// asking is a batch of plays of a trial, and the line of what it released.
+func (f *forgery) asking() (plays, slots map[string]any, at int) {
+	if !f.ofTrial() {
+		return nil, nil, 0
+	}
+	line, ok := f.released(anyLine)
+	if !ok {
+		return nil, nil, 0
+	}
+	at = slices.IndexFunc(f.lines, func(l map[string]any) bool { return fmt.Sprint(l) == fmt.Sprint(line) })
+	return f.lines[at-1], line, at
 }
 
 // releases are those of a line: of the reward, of metrics, of rules.
 func releasesIn(line map[string]any) []map[string]any {
 	out := []map[string]any{object(line, "release")}
+	if line["slots"] != nil { // of a trial
+		out[0] = line
+	}
 	for _, m := range list(line, "metrics") {
 		out = append(out, object(m))
 	}
@@ -542,7 +641,7 @@ var mutants = []struct {
 	{"transcript: a slot twice", true, func(f *forgery) bool {
 		seen, all := []any{}, []map[string]any{}
 		for _, line := range f.lines {
-			if r := object(line, "release"); r["slots"] != nil || r["slot"] != nil && object(r, "mechanism")["horizon"] == nil {
+			if r := releasesIn(line)[0]; r["slots"] != nil || r["slot"] != nil && object(r, "mechanism")["horizon"] == nil {
 				all = append(all, line)
 			}
 		}
@@ -551,7 +650,7 @@ var mutants = []struct {
 		}
 		to := 1 + f.r.IntN(len(all)-1)
 		for _, line := range all[:to] {
-			r := object(line, "release")
+			r := releasesIn(line)[0]
 			seen = append(seen, list(r, "slots")...)
 			if r["slot"] != nil {
 				seen = append(seen, r["slot"])
@@ -569,7 +668,7 @@ var mutants = []struct {
 	}},
 	{"transcript: a sum left out of a line", true, func(f *forgery) bool {
 		line, ok := f.released(func(l map[string]any) bool {
-			return len(releasesIn(l)) > 1 || len(list(l, "release", "slots")) > 1
+			return len(releasesIn(l)) > 1 || len(list(releasesIn(l)[0], "slots")) > 1
 		})
 		if !ok {
 			return false
@@ -582,7 +681,7 @@ var mutants = []struct {
 				return true
 			}
 		}
-		if len(list(line, "release", "slots")) < 2 {
+		if len(list(releasesIn(line)[0], "slots")) < 2 {
 			return false
 		}
 		for _, r := range releasesIn(line) {
@@ -606,6 +705,9 @@ var mutants = []struct {
 		return ok
 	}},
 	{"transcript: the budget raised", true, func(f *forgery) bool {
+		if f.ofTrial() { // there it is said once
+			return false
+		}
 		b, by := object(f.lines[0], "declaration", "budget"), 1+float64(1+f.r.IntN(100))/100
 		if f.r.IntN(2) == 0 {
 			b = object(f.lines[0], "budget")
@@ -640,13 +742,13 @@ var mutants = []struct {
 		return ok
 	}},
 	{"transcript: decisions of another number", true, func(f *forgery) bool {
-		line, ok := f.released(func(l map[string]any) bool { return l["n"] != nil })
+		line, ok := f.released(func(l map[string]any) bool { return l["n"] != nil && l["slots"] == nil })
 		if ok && f.r.IntN(2) == 0 {
 			line["n"] = whole(line["n"], 1)
 			return true
 		}
 		line, ok = f.released(func(l map[string]any) bool {
-			return l["plays"] != nil && at(f.lines[0], "declaration", "policy", "policy") != "split"
+			return (l["plays"] != nil || l["slots"] != nil) && at(f.lines[0], "declaration", "policy", "policy") != "split"
 		})
 		if ok {
 			for _, r := range releasesIn(line) {
@@ -656,13 +758,16 @@ var mutants = []struct {
 		return ok
 	}},
 	{"transcript: more decisions a unit", true, func(f *forgery) bool {
+		if f.ofTrial() {
+			return false
+		}
 		object(f.lines[0], "declaration", "unit")["assignments"] = json.Number(fmt.Sprint(3 + f.r.IntN(9)))
 		return true
 	}},
 	{"transcript: another mechanism", true, func(f *forgery) bool {
 		line, ok := f.released(anyLine)
 		if ok {
-			m := object(line, "release", "mechanism")
+			m := object(releasesIn(line)[0], "mechanism")
 			m["mechanism"] = []string{"exact", "blt", "unknown", "sparse"}[f.r.IntN(4)]
 		}
 		return ok
@@ -702,6 +807,9 @@ var mutants = []struct {
 		return true
 	}},
 	{"transcript: a change of the budget", true, func(f *forgery) bool {
+		if f.ofTrial() {
+			return false
+		}
 		f.lines = slices.Insert(f.lines, 1, map[string]any{"at": f.lines[0]["at"],
 			"change": map[string]any{[]string{"budget", "range", "unit", "metrics"}[f.r.IntN(4)]: map[string]any{}}})
 		return true
@@ -806,6 +914,98 @@ var mutants = []struct {
 		object(arms[0])["name"] = object(arms[1])["name"]
 		return true
 	}},
+	{"trial: two arms of one name", true, func(f *forgery) bool {
+		arms := list(f.lines[0], "arms")
+		if len(arms) > 0 {
+			arms[0] = arms[1]
+		}
+		return len(arms) > 0
+	}},
+	{"trial: the budget lowered", true, func(f *forgery) bool {
+		_, released := f.released(anyLine)
+		if !f.ofTrial() || !released {
+			return false
+		}
+		b, by := object(f.lines[0], "budget"), 1-float64(1+f.r.IntN(90))/100
+		for name := range b {
+			b[name] = times(b[name], by)
+		}
+		return true
+	}},
+	{"trial: a batch left out", true, func(f *forgery) bool {
+		_, line, at := f.asking()
+		if line != nil {
+			f.lines = slices.Delete(f.lines, at-1, at+1)
+		}
+		return line != nil
+	}},
+	{"trial: a play of another number", true, func(f *forgery) bool {
+		plays, _, _ := f.asking()
+		if plays != nil {
+			p := object(plays, "plays", f.r.IntN(len(list(plays, "plays"))))
+			p["rounds"] = whole(p["rounds"], 1-2*f.r.IntN(2))
+		}
+		return plays != nil
+	}},
+	{"trial: a play of another arm", true, func(f *forgery) bool {
+		plays, _, _ := f.asking()
+		if plays != nil {
+			p := object(plays, "plays", f.r.IntN(len(list(plays, "plays"))))
+			p["arm"] = json.Number(fmt.Sprint((int(float(p["arm"])) + 1 + f.r.IntN(2)) % 3))
+		}
+		return plays != nil
+	}},
+	{"trial: a release that nobody asked for", true, func(f *forgery) bool {
+		plays, _, _ := f.asking()
+		if plays != nil {
+			p, _ := pick(f.r, list(plays, "plays"), func(p any) bool { return object(p)["release"] == true })
+			object(p)["release"] = false
+		}
+		return plays != nil
+	}},
+	{"trial: less noise from some release on", true, func(f *forgery) bool {
+		_, line, at := f.asking()
+		if line == nil || at < 3 {
+			return false
+		}
+		m, tail := object(line, "mechanism"), object(line, "tail")
+		for _, x := range []map[string]any{m, tail} {
+			for _, name := range []string{"scale", "sigma", "h"} {
+				if float(x[name]) > 0 {
+					x[name] = times(x[name], 1+float64(f.r.IntN(9)-9)/100)
+				}
+			}
+		}
+		return true
+	}},
+	{"trial: fewer plays than were released", true, func(f *forgery) bool {
+		end := f.lines[len(f.lines)-1]
+		if _, line, _ := f.asking(); line == nil || end["total"] == nil {
+			return false
+		}
+		a := f.r.IntN(3)
+		if a == 0 { // or the sum is wrong
+			end["tau"] = whole(end["tau"], 1)
+			return true
+		}
+		was := int(float(list(end, "total")[a]))
+		list(end, "total")[a], end["tau"] = json.Number("0"), whole(end["tau"], -was)
+		return was > 0
+	}},
+	{"trial: no end", true, func(f *forgery) bool {
+		if f.lines = f.lines[:len(f.lines)-1]; f.ofTrial() && f.r.IntN(2) == 0 && len(f.lines) > 3 {
+			f.lines = f.lines[:1+2*f.r.IntN(len(f.lines)/2)]
+		}
+		return f.ofTrial()
+	}},
+	{"trial: a line that says more", true, func(f *forgery) bool {
+		line := f.lines[f.r.IntN(len(f.lines))]
+		if p := object(line, "plays", 0); p != nil && f.r.IntN(2) == 0 {
+			line = p
+		}
+		line[[]string{"at", "rewards", "release_of", "n_exact"}[f.r.IntN(4)]] = "17 of 17"
+		return f.ofTrial()
+	}},
 }
 
 // No mutant is accepted, whether the certificate is left as it was but for the transcript's hash, or made anew
@@ -815,28 +1015,41 @@ func TestMutantsAreRejected(t *testing.T) {
 	if testkit.Full() {
 		of = 50
 	}
+	first := slices.IndexFunc(all, func(x certified) bool { return ofTrial(x.text) })
 	var made []paper
-	for i, m := range mutants {
-		r, count := rand.New(rand.NewPCG(uint64(i), 7)), 0
-		for try := 0; count < of && try < 1000*of; try++ {
-			x := all[r.IntN(len(all))]
-			f := x.forge(t, r)
-			if !m.make(f) {
-				continue
+	for g, group := range [][]certified{all[:first], all[first:]} {
+		kinds := 0
+		for i, m := range mutants {
+			r, count := rand.New(rand.NewPCG(uint64(i), uint64(7+g))), 0
+			for try := 0; count < of && try < 1000*of && (count > 0 || try < 500); try++ {
+				x := group[r.IntN(len(group))]
+				f := x.forge(t, r)
+				if !m.make(f) {
+					continue
+				}
+				text := x.text
+				if m.transcript {
+					text = f.conceal(t)
+				}
+				cert, err := json.Marshal(f.cert)
+				if err != nil {
+					t.Fatal(err)
+				}
+				made = append(made, paper{name: m.name + ", of " + x.name, cert: cert, text: text})
+				count++
 			}
-			text := x.text
-			if m.transcript {
-				text = f.conceal(t)
+			switch count {
+			case of:
+				kinds++
+			case 0: // it is of the other group
+			default:
+				t.Errorf("%s: only %d of %d could be made", m.name, count, of)
 			}
-			cert, err := json.Marshal(f.cert)
-			if err != nil {
-				t.Fatal(err)
-			}
-			made = append(made, paper{name: m.name + ", of " + x.name, cert: cert, text: text})
-			count++
 		}
-		if count < of {
-			t.Errorf("%s: only %d of %d could be made", m.name, count, of)
+		if what, least := []string{"live experiments", "trials"}[g], []int{38, 25}[g]; kinds < least {
+			t.Errorf("mutants of %s are of %d kinds, must be of %d", what, kinds, least)
+		} else {
+			t.Logf("%s: %d kinds of %d mutants", what, kinds, of)
 		}
 	}
 	judge(t, made)
