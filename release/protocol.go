@@ -77,18 +77,15 @@ func (PlainSum) Sum(s Sum, messages []uint64) (uint64, int, error) {
 // addMod is a + b modulo m, for a, b < m.
 func addMod(a, b, m uint64) uint64 {
 	sum, carry := bits.Add64(a, b, 0)
-	if carry != 0 || sum >= m {
-		sum -= m
-	}
-	return sum
+	_, less := bits.Sub64(sum, m, 0)
+	return sum - m&(less&^carry-1)
 }
 
-// intoRing is x modulo m, m ≤ 2^63.
+// intoRing is x modulo m, m ≤ 2^63. It has no branch: a client's noise would show in its time.
 func intoRing(x int64, m uint64) uint64 {
-	if x >= 0 {
-		return uint64(x) % m
-	}
-	return (m - uint64(-x)%m) % m
+	negative := uint64(x >> 63) // all ones, or 0
+	r := ((uint64(x) ^ negative) - negative) % m
+	return addMod(r^(r^(m-r))&negative, 0, m)
 }
 
 // round is [Chowdhury and Zhou 2023, Algorithm 1]'s encoder: y·g rounded up with the probability of
@@ -142,6 +139,9 @@ func innerOf(m privacy.Mechanism) (privacy.Aggregated, bool) {
 
 // A partyNoise draws one party's noise.
 type partyNoise func() (int64, error)
+
+// Draw implements sampler.
+func (n partyNoise) Draw(int) (int64, error) { return n() }
 
 // fastShare draws a party's noise with a stream's fast samplers.
 func fastShare(m privacy.Aggregated, s *noise.Fast) partyNoise {

@@ -58,6 +58,32 @@ type Cohorts struct {
 
 	mu   sync.Mutex
 	sent map[[2]uint64]bool // by arm and number
+
+	drawn map[shares]*release.Stock
+}
+
+// shares are what a client adds in a cohort.
+type shares struct {
+	noise release.Noise
+	users int
+}
+
+// stock draws shares from the registration on, so that when a message comes tells nothing of its noise.
+func (c *Cohorts) stock(of shares) (*release.Stock, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.drawn[of]; s != nil {
+		return s, nil
+	}
+	s, err := of.noise.Shares(of.users)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTerms, err)
+	}
+	if c.drawn == nil {
+		c.drawn = map[shares]*release.Stock{}
+	}
+	c.drawn[of] = s
+	return s, nil
 }
 
 // taskJSON is the report of a decision.
@@ -91,6 +117,7 @@ type Member struct {
 	server ed25519.PublicKey
 	since  time.Time // when it was told
 	used   secagg.Used
+	drawn  *release.Stock
 }
 
 // Register registers a decision for its session, by client.Decision.Report: at once, whatever will
@@ -111,6 +138,9 @@ func (c *Cohorts) Register(ctx context.Context, report *client.ReportTask) (*Mem
 	}
 	var public ed25519.PublicKey
 	var err error
+	if m.drawn, err = c.stock(shares{m.terms.Noise, m.terms.Users}); err != nil {
+		return nil, err
+	}
 	if public, m.key, err = ed25519.GenerateKey(nil); err != nil {
 		return nil, err
 	}
@@ -250,7 +280,7 @@ func (m *Member) take(ctx context.Context, s client.Session, y float64) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTerms, err)
 	}
-	message, err := noisy(mechanism, y)
+	message, err := noisy(mechanism, y, m.drawn)
 	if err != nil {
 		return err
 	}
@@ -271,10 +301,13 @@ func (m *Member) take(ctx context.Context, s client.Session, y float64) error {
 	}, message)
 }
 
-// noisy is a reward in [0,1] with a share of the noise.
-func noisy(m privacy.Aggregated, y float64) ([]uint64, error) {
+// noisy is a reward in [0,1] with a share of the noise that was drawn ahead.
+func noisy(m privacy.Aggregated, y float64, drawn *release.Stock) ([]uint64, error) {
 	r, err := release.NewRandomizer(m)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.From(drawn); err != nil {
 		return nil, err
 	}
 	return r.Messages(nil, y)

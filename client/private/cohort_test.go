@@ -453,13 +453,18 @@ func TestSharesAreWhole(t *testing.T) {
 
 // Messages are what the randomizer of the cohort draws, and no others.
 func TestNoisy(t *testing.T) {
-	m, err := release.Noise{Name: privacy.NoiseLaplace, Num: 1 << 10, Den: 1}.Cohort(3, 3)
+	n := release.Noise{Name: privacy.NoiseLaplace, Num: 1 << 10, Den: 1}
+	m, err := n.Cohort(3, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := n.Shares(3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[uint64]bool{}
 	for range 40 {
-		x, err := noisy(m, 0.5)
+		x, err := noisy(m, 0.5, drawn)
 		if err != nil || len(x) != 1 || x[0] >= uint64(m.Modulus) {
 			t.Fatal(x, err)
 		}

@@ -18,6 +18,7 @@ type local struct {
 	client *client.Client
 	name   string
 	noise  release.Noise
+	drawn  *release.Stock
 	clip   release.Clip
 }
 
@@ -27,7 +28,11 @@ func newLocal(c *client.Client, declared *decl.Experiment) (*local, error) {
 		return nil, err
 	}
 	clip, err := release.NewClip(declared.Range())
-	return &local{c, declared.Name, n, clip}, err
+	if err != nil {
+		return nil, err
+	}
+	drawn, err := n.Stock(client.MaxBatch)
+	return &local{c, declared.Name, n, drawn, clip}, err
 }
 
 func (s *local) most() int { return client.MaxBatch }
@@ -41,7 +46,7 @@ func (s *local) check(t *client.ReportTask) error {
 }
 
 func (s *local) seal(_ context.Context, t *client.ReportTask, reward float64) (sealed, error) {
-	v, err := release.LocalReport(s.noise, s.clip, reward)
+	v, err := s.drawn.LocalReport(s.clip, reward)
 	return sealed{ticket: t.Ticket, value: v}, err
 }
 

@@ -64,7 +64,7 @@ type Config struct {
 	Log    *slog.Logger // gets what went wrong, never a ticket; nil for none
 	Holder string       // names the process in the store, for people to read
 
-	noise func(release.Noise) (int64, error) // of tests; nil: Draw
+	noise func(release.Noise) (int64, error) // of tests; nil: drawn ahead
 }
 
 // A Helper answers a leader. Its methods may be called by many goroutines.
@@ -85,7 +85,7 @@ type task struct {
 	id     int64
 	verify dap.VerifyKey
 	bearer string
-	noise  release.Noise
+	draw   func() (int64, error) // its noise
 	stated privacy.Mechanism
 	closed bool
 
@@ -122,9 +122,6 @@ func Open(ctx context.Context, cfg Config) (*Helper, error) {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.noise == nil {
-		cfg.noise = release.Noise.Draw
 	}
 	h := &Helper{cfg: cfg}
 	if err := h.open(ctx); err != nil {
@@ -229,8 +226,16 @@ func (h *Helper) take(in Task) (*task, error) {
 	if own := h.key.Config().String(); in.Declared.Helper.Key != own {
 		return nil, fmt.Errorf("helper.key is %q, must be %q, this helper's", in.Declared.Helper.Key, own)
 	}
-	if t.noise, err = in.Declared.Noise(); err != nil {
+	law, err := in.Declared.Noise()
+	if err != nil {
 		return nil, err
+	}
+	drawn, err := law.Stock(1)
+	if err != nil {
+		return nil, err
+	}
+	if t.draw = drawn.Draw; h.cfg.noise != nil {
+		t.draw = func() (int64, error) { return h.cfg.noise(law) }
 	}
 	if t.stated, err = in.Declared.Mechanism(); err != nil {
 		return nil, err
@@ -561,7 +566,7 @@ func (h *Helper) Share(ctx context.Context, id dap.TaskID, request []byte) ([]by
 	if err != nil {
 		return nil, fmt.Errorf("helper: %w", err)
 	}
-	z, err := h.cfg.noise(t.noise)
+	z, err := t.draw()
 	if err != nil {
 		return nil, fmt.Errorf("helper: %w", err)
 	}
