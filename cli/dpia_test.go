@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -52,7 +53,7 @@ func TestClaimsOfDPIA(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"go test ./cli -run TestOfNobody", "go test ./nowhere -run TestClaimsOfDPIA",
-		"proofs/none.sh", "go test ./cli"} {
+		"proofs/none.sh", "go test ./cli", "go test ./release -run TestTimingOfReports", "go test ./noise -run TestModel"} {
 		if refutes(t, bad) == "" {
 			t.Errorf("%s passes for a command", bad)
 		}
@@ -62,12 +63,13 @@ func TestClaimsOfDPIA(t *testing.T) {
 // assigned are variables of the environment before a command.
 var assigned = regexp.MustCompile(`^(?:[A-Z_]+=\S+ )+`)
 
-// refutes says why a command cannot be run, and nothing if it can.
+// refutes says why a command cannot be run, or would look at nothing, and nothing if it can.
 func refutes(t *testing.T, command string) string {
 	if first, second, both := strings.Cut(command, " && "); both {
 		return refutes(t, first) + refutes(t, second)
 	}
-	command = assigned.ReplaceAllString(command, "")
+	variables := assigned.FindString(command)
+	command = strings.TrimPrefix(command, variables)
 	if strings.HasPrefix(command, "sotto ") {
 		parses(t, command)
 		return ""
@@ -84,9 +86,18 @@ func refutes(t *testing.T, command string) string {
 	if err != nil {
 		return err.Error()
 	}
-	exact := regexp.MustCompile(`(?m)^func ` + m[2] + `\(t \*testing\.T\)`)
+	exact := regexp.MustCompile(`(?ms)^func ` + m[2] + `\(t \*testing\.T\).*?^}`)
 	for _, f := range files {
-		if text, err := os.ReadFile(f); err == nil && exact.Match(text) {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return err.Error()
+		}
+		if body := exact.Find(text); body != nil {
+			for call, variable := range map[string]string{"testkit.Timing()": "SOTTO_TIMING=", `"SOTTO_MODEL"`: "SOTTO_MODEL="} {
+				if bytes.Contains(body, []byte(call)) && !strings.Contains(variables, variable) {
+					return "does nothing without " + variable
+				}
+			}
 			return ""
 		}
 	}

@@ -81,10 +81,14 @@ func addMod(a, b, m uint64) uint64 {
 	return sum - m&(less&^carry-1)
 }
 
-// intoRing is x modulo m, m ≤ 2^63. It has no branch: a client's noise would show in its time.
+// intoRing is x modulo m, m ≤ 2^63. It has no branch by what x is, and no division: a client's noise would show in
+// its time.
 func intoRing(x int64, m uint64) uint64 {
 	negative := uint64(x >> 63) // all ones, or 0
-	r := ((uint64(x) ^ negative) - negative) % m
+	r := (uint64(x) ^ negative) - negative
+	if r >= m { // of noise with probability 2^-64
+		r %= m
+	}
 	return addMod(r^(r^(m-r))&negative, 0, m)
 }
 

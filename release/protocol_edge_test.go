@@ -3,6 +3,8 @@ package release
 import (
 	"errors"
 	"math"
+	integer "math/big"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -444,5 +446,31 @@ func TestNoAnswersCostNothing(t *testing.T) {
 	}
 	if n := len(cur.Ledger().Entries()); n != 0 {
 		t.Errorf("%d charges", n)
+	}
+}
+
+// The ring's sums and remainders are those of large integers, at the ends too.
+func TestRing(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	edges := []uint64{0, 1, 2, 1<<62 + 1, 1<<63 - 1, 1 << 63}
+	large := func(x uint64) *integer.Int { return new(integer.Int).SetUint64(x) }
+	for i := range 20_000 {
+		m := 1 + r.Uint64()>>(1+r.IntN(63))
+		if i < len(edges) && edges[i] > 0 {
+			m = edges[i]
+		}
+		x := int64(r.Uint64()) >> r.IntN(64)
+		if i%7 == 0 {
+			x = []int64{math.MinInt64, math.MaxInt64, 0, -1, int64(m), -int64(m)}[r.IntN(6)]
+		}
+		if got, want := intoRing(x, m), new(integer.Int).Mod(integer.NewInt(x), large(m)); got != want.Uint64() {
+			t.Fatalf("%d modulo %d is %d, must be %d", x, m, got, want)
+		}
+		wide := max(m, m<<1) // sums that wrap too
+		a, b := r.Uint64()%wide, r.Uint64()%wide
+		want := new(integer.Int).Add(large(a), large(b))
+		if got := addMod(a, b, wide); got != want.Mod(want, large(wide)).Uint64() {
+			t.Fatalf("%d + %d modulo %d is %d, must be %d", a, b, wide, got, want)
+		}
 	}
 }

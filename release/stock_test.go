@@ -2,6 +2,7 @@ package release
 
 import (
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -95,8 +96,8 @@ func TestTimingOfReports(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			make, drawn := c.ready()
 			one := func() (size int64, took float64) {
-				for drawn != nil && len(drawn.stock) < cap(drawn.stock)/2 {
-					time.Sleep(10 * time.Microsecond) // reports are seconds apart
+				for drawn != nil && (len(drawn.stock) < cap(drawn.stock) || drawn.busy.Load()) {
+					runtime.Gosched() // reports are seconds apart: nothing is drawn beside them
 				}
 				from := time.Now()
 				x := make()
