@@ -48,6 +48,7 @@ docs:
 ifdef FASHION
 	go run ./cmd/sotto reproduce --preset paper --data $(FASHION) $(if $(SEEDS),--seeds $(SEEDS)) --markdown docs/reproduction.md
 	cp $(PAPER)/claims.csv docs/claims.csv
+	go test ./lab/paper -run VerdictsPage -update
 	$(if $(SEEDS),cp $(PAPER)/seeds.csv lab/paper/seeds.csv)
 	cp $(PAPER)/data/thesis-6.2/figures/thesis-6.2-c.svg docs/gallery/trace.svg
 	cp $(PAPER)/data/thesis-5.3/figures/thesis-5.3-far.svg docs/gallery/regimes.svg

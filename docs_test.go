@@ -166,9 +166,10 @@ func made(t *testing.T, path, name, command, want string) {
 	}
 }
 
-// The list of docs/sources.md is made from docs/sotto.bib: who, what, where, when, and what it is used for.
+// The lists of docs/sources.md are made from docs/sotto.bib: who, what, where, when, and what it is used for; of five
+// also the key by which comments cite them, and the number that machines know.
 func TestBibliography(t *testing.T) {
-	var list strings.Builder
+	var five, list strings.Builder
 	field := regexp.MustCompile(`(?m)^  (\w+) = \{+(.*?)\}+,?$`)
 	entries := strings.Split(read(t, "docs/sotto.bib"), "\n\n")
 	for _, entry := range entries {
@@ -203,12 +204,75 @@ func TestBibliography(t *testing.T) {
 		if of["use"] != "" {
 			line += ": " + of["use"]
 		}
+		if of["ours"] != "" {
+			fmt.Fprintf(&five, "- [%s], %s: %s\n", of["cited"], of["ours"], line)
+			continue
+		}
 		list.WriteString("- " + line + "\n")
 	}
 	if len(entries) < 100 {
 		t.Errorf("only %d sources were found", len(entries))
 	}
-	made(t, "docs/sources.md", "sources", "go test . -run Bibliography -update", list.String())
+	const command = "go test . -run Bibliography -update"
+	made(t, "docs/sources.md", "five", command, five.String())
+	made(t, "docs/sources.md", "sources", command, list.String())
+}
+
+// A shown file, or declarations of one, is what the file has: examples without the comment before them, Go from one
+// declaration to another.
+//
+//	<!-- file: examples/quickstart.yaml -->
+//	<!-- code: policy/example_add_test.go PrivateCommit Next -->
+func TestShown(t *testing.T) {
+	place, found := regexp.MustCompile(`(?m)^<!-- (file|code): ((\S+)(?: (\S+) (\S+))?) -->$`), 0
+	for _, path := range pages(t) {
+		for _, m := range place.FindAllStringSubmatch(read(t, path), -1) {
+			found++
+			text := read(t, m[3])
+			if m[1] == "code" {
+				text = strings.ReplaceAll(declarations(t, m[3], m[4], m[5]), "\t", "    ")
+			}
+			text = strings.TrimSpace(regexp.MustCompile(`\A(?:#.*\n)+`).ReplaceAllString(text, ""))
+			text = regexp.MustCompile(`(?m)^(.+)$`).ReplaceAllString(text, "    $1")
+			made(t, path, m[1], m[2], "\n"+text+"\n\n")
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d files are shown", found)
+	}
+}
+
+// declarations are a file's text from the comment of one declaration to the end of another.
+func declarations(t *testing.T, path, from, to string) string {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := -1, -1
+	for _, d := range f.Decls {
+		var name string
+		var doc *ast.CommentGroup
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name, doc = d.Name.Name, d.Doc
+		case *ast.GenDecl:
+			if of, ok := d.Specs[0].(*ast.TypeSpec); ok {
+				name, doc = of.Name.Name, d.Doc
+			}
+		}
+		if name == from && begin < 0 && doc != nil {
+			begin = set.Position(doc.Pos()).Offset
+		}
+		if name == to && begin >= 0 && end < 0 {
+			end = set.Position(d.End()).Offset
+		}
+	}
+	if begin < 0 || end < begin {
+		t.Fatalf("%s has no %s with a comment, and %s after it", path, from, to)
+	}
+	return read(t, path)[begin:end]
 }
 
 // wholes are the pages that commands write whole; all others are by hand but for what their comments say is made.
@@ -226,7 +290,7 @@ const handKB = 303
 
 // What is written by hand is to be read by people: so much, and no more. Comments are not counted.
 func TestDocsSize(t *testing.T) {
-	blocks := regexp.MustCompile(`(?s)<!-- (?:classes|floors|peers|sources|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|` +
+	blocks := regexp.MustCompile(`(?s)<!-- (?:classes|code|file|five|floors|peers|sources|verdicts|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|` +
 		`<!-- (?:keys|instances) of \w+ -->(.*?)<!-- end -->`)
 	comments := regexp.MustCompile(`(?s)<!--.*?-->\n?`)
 	hand, by := 0, map[string]int{}

@@ -175,29 +175,3 @@ func codeBlocks(text string) []string {
 	}
 	return out
 }
-
-// The code in docs/adding-a-policy.md is that of the example which is compiled and tested.
-func TestAddingPolicyPage(t *testing.T) {
-	text, err := os.ReadFile(addingPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	example, err := os.ReadFile("../policy/example_add_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := strings.ReplaceAll(string(example), "\t", "    ")
-	found := 0
-	for _, block := range codeBlocks(string(text)) {
-		if !strings.HasPrefix(block, "// ") || strings.HasPrefix(block, "// Command") {
-			continue
-		}
-		found++
-		if !strings.Contains(code, block+"\n") {
-			t.Errorf("this is not in policy/example_add_test.go:\n%s", block)
-		}
-	}
-	if found != 2 {
-		t.Errorf("%d blocks of code were found, want 2", found)
-	}
-}

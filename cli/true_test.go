@@ -185,7 +185,7 @@ type truth struct {
 var (
 	truthMark = regexp.MustCompile(`^<!-- true( slow)?(?: only ([^:]*))?: (.*) -->$`)
 	comment   = regexp.MustCompile(`(?s)<!--.*?-->`)
-	madeBlock = regexp.MustCompile(`(?s)<!-- (?:classes|floors|peers|sources|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|<!-- (?:keys|instances) of \w+ -->.*?<!-- end -->`)
+	madeBlock = regexp.MustCompile(`(?s)<!-- (?:classes|code|file|five|floors|peers|sources|verdicts|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|<!-- (?:keys|instances) of \w+ -->.*?<!-- end -->`)
 	// A number of prose: not of a name, a version, a heading's place or an exponent.
 	number = regexp.MustCompile(`(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e[+-]?[0-9]+)?`)
 	// What has digits and no figure: code, links, sources with their years, names with digits.

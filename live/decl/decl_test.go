@@ -293,19 +293,11 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Every live example can be played, and that of the tutorial is what it shows.
+// Every live example can be played.
 func TestLiveExamples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/live/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)
-	}
-	shown := map[string]string{}
-	for _, name := range []string{"abtest.md", "contextual.md"} {
-		page, err := os.ReadFile("../../docs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown[name] = strings.ReplaceAll(string(page), "\n    ", "\n")
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -318,13 +310,6 @@ func TestLiveExamples(t *testing.T) {
 		}
 		if err != nil {
 			t.Error(err)
-		}
-		_, body, _ := strings.Cut(string(text), "\nname:")
-		for of, page := range map[string]string{"form.yaml": "abtest.md", "checkout.yaml": "abtest.md",
-			"front-page.yaml": "contextual.md"} {
-			if filepath.Base(file) == of && !strings.Contains(shown[page], "\nname:"+body) {
-				t.Errorf("docs/%s shows another %s", page, file)
-			}
 		}
 	}
 }
