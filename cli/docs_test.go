@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,6 +25,8 @@ import (
 //	<!-- run: varies -->  what is printed has noise that nobody can repeat: only the exit code is looked at
 //	<!-- run: slow -->    it takes long, and is run where SOTTO_DOCS=all
 //	<!-- run: exit 1 -->  the last command of the block ends with this exit code
+//
+// With -update lines that are not printed any more become those printed that begin with the same words.
 func TestDocs(t *testing.T) {
 	if testkit.Race {
 		t.Skip("what the pages show is simulation, slow under the race detector")
@@ -46,12 +49,17 @@ func TestDocs(t *testing.T) {
 		if len(sessions) == 0 {
 			continue
 		}
+		page, err := filepath.Abs(path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.Symlink(examples, filepath.Join(dir, "examples")); err != nil {
 				t.Fatal(err)
 			}
 			t.Chdir(dir)
+			lines, renewed := strings.Split(string(text), "\n"), false
 			for _, s := range sessions {
 				if s.slow && os.Getenv("SOTTO_DOCS") != "all" {
 					continue
@@ -70,9 +78,18 @@ func TestDocs(t *testing.T) {
 							want, out.String())
 					}
 					// elsewhere logarithms differ in last bits, and few of them change a run
-					if !s.varies && runtime.GOARCH == "amd64" {
-						c.compare(t, out.String())
+					if s.varies || runtime.GOARCH != "amd64" {
+						continue
 					}
+					if *update {
+						renewed = c.renew(lines, out.String()) || renewed
+					}
+					c.compare(t, out.String())
+				}
+			}
+			if renewed {
+				if err := os.WriteFile(page, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+					t.Error(err)
 				}
 			}
 		})
@@ -160,6 +177,41 @@ func (c shown) compare(t *testing.T, printed string) {
 		at += found + 1
 		free = false
 	}
+}
+
+// renew makes lines of the page, and what is shown, what was printed: the line that begins with the most of the same
+// words, cut where what was shown was.
+func (c shown) renew(lines []string, printed string) (changed bool) {
+	left := strings.Split(printed, "\n") // what is printed below the line before
+	for i, want := range c.output {
+		text, cut := strings.CutSuffix(strings.TrimRight(want, " "), " …")
+		words := strings.Fields(text)
+		if len(words) == 0 || text == "…" {
+			continue
+		}
+		best, most, at := "", 0, 0
+		for j, line := range left {
+			n := 0
+			for w := range strings.FieldsSeq(line) {
+				if n == len(words) || w != words[n] {
+					break
+				}
+				n++
+			}
+			if n > most || n == most && squeeze(line) == squeeze(text) {
+				best, most, at = line, n, j+1
+			}
+		}
+		left = left[at:]
+		if cut {
+			best = regexp.MustCompile(fmt.Sprintf(`^\s*(?:\S+\s*){0,%d}`, len(words))).FindString(best)
+			best = strings.TrimRight(best, " ") + " …"
+		}
+		if most > 0 && squeeze(best) != squeeze(want) {
+			c.output[i], lines[c.line+i], changed = best, "    "+best, true
+		}
+	}
+	return changed
 }
 
 // squeeze makes every space one space: columns are narrower where rows have been left out.
