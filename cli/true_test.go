@@ -28,6 +28,11 @@ import (
 // "slow" commands run with SOTTO_TRUE=all (make docs-true), or the page's name, and "only 129 12" has these numbers looked at, and not
 // the rest. Several comments may stand before a block: a number must be in what any of them prints.
 //
+// A block between "made" and "end of made" is what its command prints, to the letter; -update writes it:
+//
+//	<!-- made slow: sotto run examples/grid.yaml --out $OUT/g >/dev/null; awk -f docs/grid.awk $OUT/g/summary.csv -->
+//	<!-- end of made -->
+//
 // Numbers of prose and tables without a command are counted by page; testdata/untrue.csv has how many there may be, and
 // that may only fall: -update writes lower counts, and those of new pages.
 func TestDocsTrue(t *testing.T) {
@@ -50,10 +55,31 @@ func TestDocsTrue(t *testing.T) {
 		if path == "../README.md" {
 			name = "../" + name
 		}
-		if slices.Contains([]string{"commands.md", "policies.md", "reproduction.md", "api.md", "declaration.md"}, name) {
+		if slices.Contains([]string{"commands.md", "cube.md", "policies.md", "reproduction.md"}, name) {
 			continue // made of the code, and held against it
 		}
-		for _, b := range blocksOf(string(text)) {
+		made := printedBlock.ReplaceAllStringFunc(string(text), func(was string) string {
+			m := printedBlock.FindStringSubmatch(was)
+			if of := os.Getenv("SOTTO_TRUE"); m[1] != "" && of != "all" && of != name {
+				return was
+			}
+			out, err := shell.run(t, m[2])
+			if err != nil {
+				t.Errorf("%s: %s: %v\n%s", name, m[2], err, out)
+				return was
+			}
+			return "<!-- made" + m[1] + ": " + m[2] + " -->\n" + out + "<!-- end of made -->"
+		})
+		switch {
+		case made == string(text):
+		case *update:
+			if err := os.WriteFile(path, []byte(made), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("%s: a block is not what its command prints: go test ./cli -run DocsTrue -update", name)
+		}
+		for _, b := range blocksOf(made) {
 			open := b.numbers
 			if len(b.truths) > 0 {
 				open = nil
@@ -183,9 +209,10 @@ type truth struct {
 }
 
 var (
-	truthMark = regexp.MustCompile(`^<!-- true( slow)?(?: only ([^:]*))?: (.*) -->$`)
-	comment   = regexp.MustCompile(`(?s)<!--.*?-->`)
-	madeBlock = regexp.MustCompile(`(?s)<!-- (?:classes|code|file|five|floors|peers|sources|verdicts|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|<!-- (?:keys|instances) of \w+ -->.*?<!-- end -->`)
+	truthMark    = regexp.MustCompile(`^<!-- true( slow)?(?: only ([^:]*))?: (.*) -->$`)
+	comment      = regexp.MustCompile(`(?s)<!--.*?-->`)
+	madeBlock    = regexp.MustCompile(`(?s)<!-- (?:classes|code|file|five|floors|made|made slow|peers|sources|verdicts|widths)(?:: [^\n]*)? -->\n.*?<!-- end of \w+ -->|<!-- (?:keys|instances) of \w+ -->.*?<!-- end -->`)
+	printedBlock = regexp.MustCompile(`(?s)<!-- made( slow)?: ([^\n]*) -->\n(.*?)<!-- end of made -->`)
 	// A number of prose: not of a name, a version, a heading's place or an exponent.
 	number = regexp.MustCompile(`(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:e[+-]?[0-9]+)?`)
 	// What has digits and no figure: code, links, sources with their years, names with digits.
