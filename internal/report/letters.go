@@ -4,13 +4,13 @@ import (
 	"strings"
 
 	"codeberg.org/go-fonts/dejavu/dejavusansmono"
-	"codeberg.org/go-fonts/liberation/liberationsansbold"
-	"codeberg.org/go-fonts/liberation/liberationsansregular"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/sfnt"
 )
 
-// The letters of what has no letters of its reader's: Liberation Sans, which is as wide as Helvetica,
-// and for signs that it lacks DejaVu Sans Mono, which is half of DejaVu Sans. Both may be given away, also inside of documents.
+// The letters of what has no letters of its reader's: Go's typeface, which is small and about as wide as Helvetica, and
+// for signs that it lacks DejaVu Sans Mono, half of DejaVu Sans. Both may be given away, also inside of documents.
 type typeface int
 
 const (
@@ -23,7 +23,7 @@ var typefaces = [...]typeface{regular, bold, signs}
 
 // file is the font as a file.
 func (t typeface) file() []byte {
-	return [...][]byte{liberationsansregular.TTF, liberationsansbold.TTF, dejavusansmono.TTF}[t]
+	return [...][]byte{goregular.TTF, gobold.TTF, dejavusansmono.TTF}[t]
 }
 
 // letters knows which characters the typefaces have.
