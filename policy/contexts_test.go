@@ -79,11 +79,11 @@ func TestPerContextIsOneReferenceEach(t *testing.T) {
 }
 
 // What is proved, with BatchSE: arm a of a context has at most Σ_{b ≤ b_a} l(b) plays, in all contexts at once with
-// probability 1 − p. With p = 0.1 more than 80 of 300 runs are above with probability below 1e-13 if that is true. A
+// probability 1 − p. With p = 0.1 more than 35 of 100 runs are above with probability below 1e-10 if that is true. A
 // broken copy that is told of less noise than there is drops best arms more often.
 func TestPerContextTheorem(t *testing.T) {
 	testkit.OneGoroutine(t)
-	const p, eta, b, arms, horizon, runs = 0.1, 2, 10.0, 3, 6000, 300
+	const p, eta, b, arms, horizon, runs = 0.1, 2, 10.0, 3, 6000, 100
 	means := []float64{0.9, 0.5, 0.1, 0.2, 0.8, 0.1}
 	most := func(gap float64) (plays int) {
 		for batch := 1; ; batch++ {
@@ -138,7 +138,7 @@ func TestPerContextTheorem(t *testing.T) {
 		}
 		return n
 	}
-	if right, broken := failed(b), failed(0.1); right > 80 || broken <= 80 {
+	if right, broken := failed(b), failed(0.1); right > 35 || broken <= 35 {
 		t.Errorf("of %d runs %d are beyond the bound, and %d of the broken copy", runs, right, broken)
 	}
 }
