@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -83,9 +82,11 @@ func NewPerContext(arms int, of []Policy) (*PerContext, error) {
 	if err := checkArms(arms); err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
+	first := of[0].Mechanism()
 	for c := range of {
-		if !reflect.DeepEqual(of[c].Mechanism(), of[0].Mechanism()) {
-			return nil, fmt.Errorf("policy: context %d has %v, must be %v as the first", c+1, of[c].Mechanism(), of[0].Mechanism())
+		m := of[c].Mechanism()
+		if x, y := m.Loss(), first.Loss(); m.Kind() != first.Kind() || x.Pure() != y.Pure() || x.Renyi(2) != y.Renyi(2) {
+			return nil, fmt.Errorf("policy: context %d has %v, must be %v as the first", c+1, m, first)
 		}
 	}
 	n := len(of)
