@@ -1,9 +1,11 @@
-// Package docs has the documents as they are in the repository, for programs that show them where there is no network.
+// Package docs has the documents that somebody in front of a live service asks for, as they are in the repository: a service
+// may be where there is no network. What sotto and the service print by themselves (commands, policies, routes) is left out.
 package docs
 
 import "embed"
 
 // Files are the documents, in Markdown, by the names that links between them have.
 //
-//go:embed *.md
+//go:embed README.md abtest.md certificate.md choose.md clients.md contextual.md declaration.md dpia.md guide.md
+//go:embed inference.md migrating.md operations.md privacy.md secagg.md serve.md stability.md timing.md two-servers.md
 var Files embed.FS
