@@ -13,8 +13,12 @@ import (
 	"strings"
 )
 
-// largest is what a stripped program may have, in bytes.
-const largest = 52_000_000
+// largest is what a stripped program may have, in bytes; and largestElsewhere where it is not in Linux's format: the
+// same code has a megabyte more in macOS's.
+const (
+	largest          = 52_000_000
+	largestElsewhere = 53_000_000
+)
 
 // export writes the files of a commit into a directory of their own, so that nothing that was not committed
 // is released.
@@ -68,9 +72,13 @@ func (p *plan) compile(ctx context.Context, t target, work string) (string, erro
 		return "", err
 	}
 	fmt.Printf("%-14s %.1f MB\n", t, float64(info.Size())/1e6)
-	if info.Size() > largest {
+	most := int64(largestElsewhere)
+	if t.system == "linux" {
+		most = largest
+	}
+	if info.Size() > most {
 		return "", fmt.Errorf("the program has %d bytes, must have at most %d: go tool nm -size -sort size names "+
-			"what grew", info.Size(), largest)
+			"what grew", info.Size(), most)
 	}
 	return program, nil
 }
