@@ -442,10 +442,14 @@ func (c *Cell) missing(candidates []cubeEntry) string {
 type CubeCount struct {
 	Proved     int `json:"proved"`
 	Converted  int `json:"converted"` // of those
+	Contexts   int `json:"contexts"`  // of those, by a bandit of its own for each of finitely many public contexts
 	Impossible int `json:"impossible"`
 	Open       int `json:"open"`
 	None       int `json:"no_question"`
 }
+
+// perContext begins the names of policies that play finitely many public contexts, each a bandit of its own.
+const perContext = "dp-context-"
 
 // CountCube counts cells by verdict.
 func CountCube(cells []Cell) CubeCount {
@@ -456,6 +460,9 @@ func CountCube(cells []Cell) CubeCount {
 			n.Proved++
 			if c.Converted {
 				n.Converted++
+			}
+			if strings.HasPrefix(c.Policy, perContext) {
+				n.Contexts++
 			}
 		case CubeImpossible:
 			n.Impossible++
@@ -475,9 +482,9 @@ func (n CubeCount) Share() float64 {
 
 // String is the count in a sentence.
 func (n CubeCount) String() string {
-	return fmt.Sprintf("%d proved, of which %d by conversion from another currency, which count half; %d "+
-		"impossible; %d open; %d no question. Of the %d that are questions and not impossible, %.1f %% are proved",
-		n.Proved, n.Converted, n.Impossible, n.Open, n.None, n.Proved+n.Open, 100*n.Share())
+	return fmt.Sprintf("%d proved, of which %d by conversion from another currency, which count half, and %d by one bandit "+
+		"for each of finitely many public contexts; %d impossible; %d open; %d no question. Of the %d that are questions and "+
+		"not impossible, %.1f %% are proved", n.Proved, n.Converted, n.Contexts, n.Impossible, n.Open, n.None, n.Proved+n.Open, 100*n.Share())
 }
 
 // StoppingRules are the private rules of package trial/stopping, as the catalog describes policies.

@@ -74,6 +74,9 @@ func IdentifyPolicies() []Entry {
 			e.Guarantee = "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP, as the budget is, of " + identify.Output +
 				"; rewards in range"
 		}
+		if e.PublicContexts {
+			e.Guarantee += publicContexts
+		}
 		return e
 	}
 	open := func(e Entry) Entry {
@@ -306,7 +309,8 @@ func IdentifyPolicies() []Entry {
 			Name: "dp-context-halving", Title: "DP-Halving in each context", Family: "se", Budgets: all, Goal: GoalBudget,
 			Contexts: true, PublicContexts: true,
 			Regret: "plays of each context, whatever the risk; some answer is wrong with probability at most the sum over " +
-				"contexts of dp-halving's bound, and P/6 where sums may be misread (proof: policy.PerContext)",
+				"contexts of dp-halving's bound, and P/6 where sums may be misread; or missing after T people in all with at most " +
+				"Σ_c e^{−q_c T/8} more, plays ≤ min_c q_c T/2, q_c the share of context c (proof: policy.PerContext)",
 			Finite:  true,
 			AnyTail: true,
 			Source:  "ours: DP-Halving on one bandit a context (Lattimore and Szepesvári 2020, §18.1)",

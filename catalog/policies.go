@@ -28,13 +28,16 @@ var ofArms = sync.OnceValue(func() []Entry {
 	all := slices.Insert(slices.Clone(known), end, auto(known))
 	for i := range all {
 		all[i].Bandit = BanditArms
-		if !all[i].Anytime {
+		if !all[i].Anytime && !all[i].Contexts { // whose people come as they do
 			all[i] = horizonFree(all[i])
 		}
 		all[i].Params = slices.Clip(all[i].Params)
 	}
 	return all
 })
+
+// publicContexts is said of policies that play contexts and protect rewards alone.
+const publicContexts = "; contexts are public and not protected"
 
 // sumsGuarantee is that of a policy whose rewards are in one noisy sum each.
 const sumsGuarantee = "ε-DP, ρ-zCDP, (ε,δ)-DP or (α,ε)-RDP (Interactive, Table and View), as the budget is, rewards in range"
@@ -261,20 +264,20 @@ func policies() []Entry {
 		phased(Entry{
 			Name: "dp-lin-se", Title: "DP phased elimination, linear means", Vectors: MeansLinear,
 			Regret: "O(√(grT log(KT)) + (grsτ(log(KT)) + s) log T), p = 1/T, r the rank of the vectors, s ≤ r(r+1)/2, " +
-				"gr ≥ r what designs come to and τ the tail of a release's noise (proof: identify.Phased)",
+				"gr ≥ r what designs come to and τ the largest tail of a release's noise (proof: identify.Phased)",
 			Source: "Lattimore and Szepesvári 2020, §22, on noisy sums of arms; intervals and bound are ours",
 		}),
 		phased(Entry{
 			Name: "dp-glm-se", Title: "DP phased elimination, logistic means", Vectors: MeansLogistic,
 			Regret: "O((r/κ)√(rT log(KT)) + (r²/κ)τ(log(KT)) log T), p = 1/T, r the rank of the vectors, κ = σ'(B) and " +
-				"τ the tail of a release's noise (proof: identify.Phased)",
+				"τ the largest tail of a release's noise (proof: identify.Phased)",
 			Source: "ours: phases on spanners (Awerbuch and Kleinberg 2004), beside Filippi, Cappé, Garivier and Szepesvári 2010, " +
 				"without privacy",
 		}),
 		{
 			Name: "dp-context-se", Title: "batch SE in each context", Family: "successive-elimination", Private: true,
 			Budgets: Currencies(), Contexts: true, PublicContexts: true, AnyTail: true, Finite: true,
-			Guarantee: sumsGuarantee,
+			Guarantee: sumsGuarantee + publicContexts,
 			Regret: "O(Σ_c Σ_a (log(CKT)/Δ_a + τ(log(CKT)))), p = 1/T, over C contexts and the K arms of each, Δ_a within " +
 				"its context, τ the tail of a release's noise (proof: policy.PerContext)",
 			Source: "ours: batch SE on one bandit a context (Lattimore and Szepesvári 2020, §18.1)",

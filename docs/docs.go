@@ -6,6 +6,7 @@ import "embed"
 
 // Files are the documents, in Markdown, by the names that links between them have.
 //
-//go:embed README.md abtest.md certificate.md choose.md clients.md contextual.md declaration.md dpia.md guide.md
-//go:embed inference.md migrating.md operations.md privacy.md secagg.md serve.md stability.md timing.md two-servers.md
+//go:embed README.md abtest.md adding-a-policy.md certificate.md choose.md clients.md contextual.md declaration.md
+//go:embed design.md dpia.md explorer.md gallery.md guide.md inference.md migrating.md operations.md privacy.md secagg.md serve.md stability.md timing.md trial.md
+//go:embed two-servers.md
 var Files embed.FS

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/sotto-dp/sotto/privacy"
 )
@@ -34,8 +35,10 @@ import (
 //   - with identify.DPRace at risk δ/C in each, all answers are right with probability at least 1 − δ, and
 //     context c has its own after people of its own as many as are there with δ/C for δ;
 //
-//   - with identify.DPHalving of n plays in each, the answer of some context is wrong with probability at most
-//     the sum of the bounds there. Each has its answer after n people of its own.
+//   - with identify.DPHalving of n plays in each, each has its answer after n people of its own, and that of some
+//     context is wrong with probability at most the sum of the bounds there. Of a budget of T people in all, who are of
+//     context c with probability q_c and of whom n ≤ min_c q_c T/2, some answer is wrong or missing with probability at
+//     most that sum and Σ_c e^{−q_c T/8}.
 //
 // Where the context is c with probability q, n people are at least qn/2 of it with probability at least 1 − e^{−qn/8}
 // (Chernoff): so m of it are among the first max(2m, 8 log(C/η))/q, in all contexts at once with probability 1 − η.
@@ -43,7 +46,8 @@ import (
 // Proof. Let the k-th person of context c who is given arm a have reward X_{c,a,k}, a table that is fixed in advance,
 // with noise for each release beside it. What the policy of c asks for is a function of the rows of c. When its people
 // come, and what others are given meanwhile, is a function of contexts and of rows of other contexts, which are
-// independent of these rows. So its transcript has the law that it has alone. The rest is a union over C contexts: the
+// independent of these rows. So its transcript has the law that it has alone, but for sums that a trust model may misread,
+// with probability P/6 in all contexts together. The rest is a union over C contexts: the
 // probabilities are p/C and δ/C, or are added up. The horizon cuts the plays of a context, which is one of the cases
 // there, and no more than T people are of any context. ∎
 //
@@ -173,13 +177,10 @@ func (p *PerContext) wanted() bool {
 
 // left is how many people of a context its batch still wants.
 func (p *PerContext) left(c int) int {
-	if p.asked[c] == nil {
-		return longestStep
+	if b := p.asked[c]; b != nil && b.Rounds() < Forever {
+		return b.Rounds() - p.done[c]
 	}
-	if n := p.asked[c].Rounds(); n < Forever {
-		return n - p.done[c]
-	}
-	return longestStep
+	return math.MaxInt
 }
 
 // gather makes the next batch: people come until one context has all that its policy asked for, which is then

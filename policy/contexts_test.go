@@ -215,3 +215,50 @@ func TestPerContextRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A policy that has stopped, beside one that wants many people, holds up nobody.
+func TestPerContextGoesOnBesideWhoHasStopped(t *testing.T) {
+	const all = 1_000_000_000
+	for _, share := range []int{2, 1000} {
+		p, err := NewPerContext(2, []Policy{&oneSum{n: 1}, &oneSum{n: 1 << 25 / share}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		carry, empty := 0, 0
+		p.SetArrivals(func(n int, to []int) {
+			if empty++; n > 0 {
+				empty = 0
+			} else if empty > 1000 {
+				t.Fatalf("nobody comes after round %d of shares 1/%d", p.t, share)
+			}
+			carry += n
+			to[1] = carry / share
+			carry %= share
+			to[0] = n - to[1]
+		}, []int{all})
+		for b := p.Next(privacy.Released{}); b != nil && p.t < all; b = p.Next(privacy.Released{}) {
+			if p.t > all {
+				t.Fatal(p.t)
+			}
+		}
+		if p.asked[1] != nil {
+			t.Errorf("the other policy has not stopped by round %d", p.t)
+		}
+	}
+}
+
+// A oneSum releases one sum of n rewards, and stops.
+type oneSum struct {
+	n    int
+	over bool
+}
+
+func (o *oneSum) Mechanism() privacy.Mechanism { return privacy.Laplace{Scale: 1} }
+
+func (o *oneSum) Next(privacy.Released) *Batch {
+	if o.over {
+		return nil
+	}
+	o.over = true
+	return &Batch{Plays: []Play{{Rounds: o.n, Release: true}}}
+}

@@ -9,6 +9,8 @@ import (
 
 // A Stock draws a noise before it is needed, so that nobody who waits for a report waits for its draw, whose time would
 // tell of it (docs/timing.md). What is drawn is in memory alone. Goroutines may share a Stock: no two get the same noise.
+// A process that was cloned, or resumed twice from a picture of its memory, has the same noise in both: two reports of
+// a person then differ by their rewards exactly. Neither a client nor a server may be run so.
 type Stock struct {
 	of    privacy.Aggregated // if these are shares
 	drawn *ahead

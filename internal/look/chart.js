@@ -167,6 +167,9 @@ const Charts = (() => {
       }
       ctx.restore();
     };
+    // no tick below a second: nothing here is dated more finely
+    const ticks = [1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 10800, 14400, 21600, 28800, 43200,
+      ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 30, 60, 90, 120, 180, 365, 730, 1825].map(d => d * 86400)];
     const options = () => {
       const steps = uPlot.paths.stepped({align: 1}), o = {
         width: box.clientWidth || 600, height: spec.height ?? (box.clientWidth < 480 ? 216 : 300),
@@ -183,7 +186,7 @@ const Charts = (() => {
         },
         axes: [
           {stroke: () => tones("quiet"), font, grid: {show: false}, ticks: {stroke: () => tones("line"), size: 5}, gap: 4,
-            size: time_ ? 46 : 28, values: time_ ? stamps : (u, v) => v.map(x => x == null ? "" : mark(x)),
+            ...(time_ ? {incrs: ticks} : {}), size: time_ ? 46 : 28, values: time_ ? stamps : (u, v) => v.map(x => x == null ? "" : mark(x)),
             ...(spec.x.label && !time_ ? {label: spec.x.label, labelFont: font, labelSize: 18, labelGap: 0} : {})},
           {stroke: () => tones("quiet"), font, grid: {stroke: () => tones("line"), width: 1}, ticks: {show: false}, gap: 8, space: 34,
             values: (u, v) => v.map(x => x == null ? "" : spec.y.log ? mark(x) : number(x)),

@@ -657,6 +657,9 @@ func (e *Engine) actOn(ctx context.Context, x *served, did Entry,
 		}
 		return err
 	}, after: func() { // it is durable, and can be read
+		if !did.told() {
+			return // when a unit is erased or looked up is nobody's to see
+		}
 		done.mu.Lock()
 		defer done.mu.Unlock()
 		done.acts++

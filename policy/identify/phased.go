@@ -13,9 +13,9 @@ import (
 //
 // # Theorem
 //
-// Let rewards in [0,1] be independent, everybody answer, p be the risk of the race, and R_m the rank of the arms that are
+// Let rewards in [0,1] be independent, everybody answer, 5p/6 be the risk of the race, p/6 that of sums that are misread, and R_m the rank of the arms that are
 // left in batch m: at most r, that of all. Let n_m = 2^{m−1}n_1 R_m, the plays of the batch before they are rounded up for s
-// arms at most, and L_m = log(5Km²/p). Let r_m be the largest radius of batch m, as there. With linear means
+// arms at most, and L_m = log(6Km²/p). Let r_m be the largest radius of batch m, as there. With linear means
 //
 //	r_m ≤ √(gR_m L_m/(2n_m)) + gR_m sτ(L_m)/n_m,
 //
@@ -33,8 +33,10 @@ import (
 //	O(√(grT log(KT)) + (grsτ(log(KT)) + s) log T)       for linear means, and
 //	O((r/κ)√(rT log(KT)) + (r²/κ)τ(log(KT)) log T)      for logistic ones,
 //
-// τ the tail in the last batch that the horizon does not cut: for any noise whose tail is known, in every currency and
-// under every trust model. Where each of n users adds noise τ grows as √n, and the second term as √T.
+// τ the largest tail in a batch that the horizon does not cut: for any noise whose tail is known, in every currency and
+// under every trust model. Where each of n users adds noise τ grows as √n, and the second term as √T. Where users add
+// shares of a noise, its shares are for the smallest sum of the batch, so that τ is some √(n_max/n_min) times that of equal
+// sums; with a sum of fewer than three it is that of local trust.
 //
 // Proof. With probability at least 1 − p all intervals of the race hold. Then (DPRace) the best arm is never out,
 // and an arm a that is worse by Δ_a > 0 is out after the first batch m with 4r_m < Δ_a. So an arm that is left in batch m ≥ 2
@@ -58,9 +60,9 @@ type Phased struct {
 }
 
 // NewPhased returns the policy for a number of arms ≥ 2, a budget, a probability p in (0,1) that any mean leaves its
-// interval, and the plays of the first batch divided by the rank, 0 for ⌈8/ε⌉, at least 16, as NewDPRace has it.
+// interval or a sum is misread, and the plays of the first batch divided by the rank, 0 for ⌈8/ε⌉, at least 16, as NewDPRace has it.
 func NewPhased(arms int, budget privacy.Budget, p float64, first int) (*Phased, error) {
-	race, err := NewDPRace(arms, budget, p, RaceGoal{Top: 1}, first)
+	race, err := NewDPRace(arms, budget, 5*p/6, RaceGoal{Top: 1}, first)
 	if err != nil {
 		return nil, fmt.Errorf("phased: %w", err)
 	}

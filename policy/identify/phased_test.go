@@ -87,7 +87,7 @@ func TestPhasedIsItsReference(t *testing.T) {
 		left, m := []int{0, 1, 2, 3, 4, 5}, 0
 		_, _ = phasedRun(t, q, r, means, horizon, b, b, func(plays []policy.Play, values []float64) {
 			m++
-			level := math.Log(5 * 6 * float64(m*m) / p)
+			level := math.Log(6 * 6 * float64(m*m) / p)
 			total := 0
 			for _, play := range plays {
 				total += play.Rounds

@@ -124,6 +124,7 @@ var ways = map[string]route{
 	"GET /sotto-model.js":        {way: anyone},
 	"GET /sotto-lease.js":        {way: anyone},
 	"GET /assets/{file...}":      {way: anyone},
+	"GET /help/{$}":              {way: anyone},
 	"GET /help/{file}":           {way: anyone},
 	"GET /hpke_config":           {way: office}, // experiments of two servers are in share 0
 	"POST /tasks/{task}/reports": {way: office},
@@ -515,7 +516,13 @@ func (j *router) all(r *http.Request, data []byte) []*recorded {
 		parts = parts[:len(shares)]
 		var all sync.WaitGroup
 		for i, share := range shares {
-			all.Go(func() { parts[i] = j.ask(r, share, data) })
+			all.Go(func() {
+				parts[i] = j.ask(r, share, data, func(one *http.Request) {
+					if i == 0 { // it is counted and logged there
+						delete(one.Header, partHeader)
+					}
+				})
+			})
 		}
 		all.Wait()
 		return parts
@@ -547,7 +554,7 @@ func (j *router) all(r *http.Request, data []byte) []*recorded {
 const mostExposed = 16
 
 // exposed are the shares of the experiments that exposures name: all of them where that cannot be known now or there
-// are many, and the first where none is there, which says what is wrong. Who may not ask of an experiment is sent the same
+// are many, and the first where none is there. Who may not ask of an experiment is sent the same
 // way whether or not there is one.
 func (j *router) exposed(r *http.Request, data []byte) (shares []int) {
 	every := make([]int, len(j.fronts))
@@ -559,21 +566,39 @@ func (j *router) exposed(r *http.Request, data []byte) (shares []int) {
 		return every
 	}
 	var in exposureRequest
-	_ = json.Unmarshal(data, &in) // a share says so
-	seen := map[string]bool{}
+	if decodeInto(data, &in, true) != nil { // a share says why
+		return every
+	}
+	var names []string
 	for _, v := range in.Exposures {
-		if seen[v.Experiment] || !k.For(v.Experiment) {
-			continue
-		}
-		seen[v.Experiment] = true
-		share, ok, err := j.placed.Of(r.Context(), v.Experiment)
-		switch {
-		case err != nil, share >= len(j.fronts), len(seen) > mostExposed:
-			return every
-		case ok && !slices.Contains(shares, share):
-			shares = append(shares, share)
+		if k.For(v.Experiment) && !slices.Contains(names, v.Experiment) {
+			if names = append(names, v.Experiment); len(names) > mostExposed {
+				return every
+			}
 		}
 	}
+	if len(names) == 0 {
+		return every[:1]
+	}
+	places := make([]int, len(names))
+	var all sync.WaitGroup // one reading of the directory is for all whom nobody knows
+	for i, name := range names {
+		all.Go(func() {
+			share, ok, err := j.placed.Of(r.Context(), name)
+			if places[i] = share; err != nil {
+				places[i] = len(j.fronts)
+			} else if !ok {
+				places[i] = -1
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(places)
+	places = slices.Compact(places)
+	if places[len(places)-1] >= len(j.fronts) {
+		return every
+	}
+	shares = slices.DeleteFunc(places, func(share int) bool { return share < 0 })
 	if len(shares) == 0 {
 		return every[:1]
 	}

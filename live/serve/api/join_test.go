@@ -398,7 +398,12 @@ func TestExposuresOfShares(t *testing.T) {
 		all = append(all, exposure(p, "ann", "ann"), exposure(p, "bob", "bob"))
 	}
 	nobodys := `{"experiment": "none%d", "targetingKey": "ann", "epoch": 1, "arm": "red"}`
-	w.want(202, "POST", exposuresPath, exposures(append(all, fmt.Sprintf(nobodys, 0))...))
+	w.want(202, "POST", exposuresPath, exposures(append(all[:len(all)-1:len(all)-1], fmt.Sprintf(nobodys, 0))...))
+	w.want(202, "POST", exposuresPath, exposures(all[len(all)-1])+"\u00a0\u2003") // which a share takes for spaces, and JSON does not
+	if want, got := `sotto_request_seconds_count{route="POST /v1/exposures",status="202"} 2`, w.want(200, "GET", "/metrics",
+		""); !strings.Contains(got, want) {
+		t.Errorf("two requests are not counted as two: %s", got)
+	}
 	for share, name := range places {
 		x, err := w.shares.Engines()[share].Get(t.Context(), name)
 		if err != nil || x.Arms[0].Decisions+x.Arms[1].Decisions != 2 {

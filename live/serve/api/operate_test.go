@@ -178,7 +178,7 @@ func TestWhyAnArmIsOff(t *testing.T) {
 	b.want(303, "POST", x+"/pause", form("reason", "stocktaking"))
 	w.pass(time.Minute)
 	for who, page := range map[string]string{"the team": anybody.want(200, "GET", x, ""), "admin": b.want(200, "GET", x, "")} {
-		for _, want := range []string{" UTC by the team: it breaks on &lt;phones&gt;</span></th>", "<bdi>Arm green removed</bdi>", "by <bdi>" + who + "</bdi>",
+		for _, want := range []string{" UTC by the team: it breaks on &lt;phones&gt;</bdi></span></th>", "<bdi>Arm green removed</bdi>", "by <bdi>" + who + "</bdi>",
 			"Share of units in it 50 %", "<q><bdi>half is enough</bdi></q>", "stocktaking", "the sale begins"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s: no %s in %s", who, want, page)
@@ -193,8 +193,32 @@ func TestWhyAnArmIsOff(t *testing.T) {
 	}
 	w.want(400, "PATCH", "/v1"+x, `{"reason": "nothing is to change"}`)
 	w.want(200, "POST", "/v1"+x+"/stop", `{"keep": "blue", "now": true, "confirm": "shop", "reason": "blue is enough"}`)
-	if page := anybody.want(200, "GET", x, ""); !strings.Contains(page, "UTC by the team: blue is enough</span></th>") {
+	if page := anybody.want(200, "GET", x, ""); !strings.Contains(page, "UTC by the team: blue is enough</bdi></span></th>") {
 		t.Error(page)
+	}
+}
+
+// When a unit is erased or looked up nobody sees: a page is not made again for it, and has no line of it.
+func TestNoPageTellsOfUnits(t *testing.T) {
+	w := newWorld(t)
+	w.want(201, "POST", "/v1/experiments", shop)
+	w.want(200, "POST", "/v1/experiments/shop/start", "")
+	w.decide("zoe")
+	acts := func() int {
+		info, err := w.engine.Get(t.Context(), "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Acts
+	}
+	before := acts()
+	w.want(200, "GET", "/v1/experiments/shop/units/zoe", "")
+	w.want(204, "DELETE", "/v1/experiments/shop/units/zoe", "")
+	if n := acts(); n != before {
+		t.Errorf("a page sees %d acts, and %d before a unit was looked up and erased", n, before)
+	}
+	if w.want(200, "POST", "/v1/experiments/shop/pause", ""); acts() == before {
+		t.Error("a page does not see that the experiment was paused")
 	}
 }
 
@@ -719,11 +743,14 @@ func TestPageRoutes(t *testing.T) {
 	}
 	anybody, reader, admin := &browser{w: w}, w.login(secret), w.login(w.key)
 	open := map[string]bool{"GET /{$}": true, "GET /login": true, "POST /login": true, "POST /logout": true,
-		"GET /assets/{file...}": true, "GET /help/{file}": true, "GET /login/issuer": true, "GET /login/callback": true}
+		"GET /assets/{file...}": true, "GET /help/{$}": true, "GET /help/{file}": true, "GET /login/issuer": true, "GET /login/callback": true}
 	if help := anybody.want(200, "GET", "/help/serve.md", ""); !strings.Contains(help, `<h2 id="start">Start</h2>`) {
 		t.Error(help)
 	}
-	anybody.want(404, "GET", "/help/none.md", "")
+	anybody.want(303, "GET", "/help/", "")
+	for _, none := range []string{"none.md", "%2e", "..%2fREADME.md"} {
+		anybody.want(404, "GET", "/help/"+none, "")
+	}
 	reads := map[string]bool{"GET /experiments/{name}": true, "GET /experiments/{name}/ledger": true,
 		"GET /experiments/{name}/events": true, "GET /experiments/{name}/report": true, "GET /account": true}
 	for _, file := range []string{"transcript.jsonl", "ledger.csv", "hours.csv", "batches.csv"} {

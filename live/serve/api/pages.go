@@ -21,6 +21,7 @@ func (f *front) pageTable() map[string]http.HandlerFunc {
 		"GET " + one:             f.shown(p.Experiment),
 		"GET " + one + "/events": f.shown(p.Events),
 		"GET /assets/{file...}":  f.page(0, p.Asset),
+		"GET /help/{$}":          f.page(0, p.Documents),
 		"GET /help/{file}":       f.page(0, p.Document),
 		"GET /login":             f.page(0, p.AskLogin),
 		"POST /login":            f.page(0, p.Login),

@@ -2,13 +2,14 @@ package page
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/yuin/goldmark"
@@ -45,26 +46,54 @@ func (f Frame) Help() string {
 	return "/help/serve.md#in-a-browser"
 }
 
-// Document shows one of the documents.
-func (p *Pages) Document(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("file")
-	src, err := docs.Files.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
-		return &FieldError{http.StatusNotFound, "", "there is no such document"}
-	} else if err != nil {
-		return err
-	}
-	title, body, err := rendered(src)
-	if err != nil {
-		return err
-	}
-	p.write(w, http.StatusOK, "help.html", Help{p.frame(r, title), body})
+// Documents leads to the index of the documents.
+func (p *Pages) Documents(w http.ResponseWriter, r *http.Request) error {
+	http.Redirect(w, r, "/help/README.md", http.StatusSeeOther)
 	return nil
 }
 
+// Document shows one of the documents.
+func (p *Pages) Document(w http.ResponseWriter, r *http.Request) error {
+	all, err := documents()
+	if err != nil {
+		return err
+	}
+	d, ok := all[r.PathValue("file")]
+	if !ok {
+		return &FieldError{http.StatusNotFound, "", "there is no such document"}
+	}
+	p.write(w, http.StatusOK, "help.html", Help{p.frame(r, d.title), d.body})
+	return nil
+}
+
+// A document is one as HTML.
+type document struct {
+	title string
+	body  template.HTML
+}
+
+// documents are made once: whoever asks has no key.
+var documents = sync.OnceValues(func() (map[string]document, error) {
+	files, err := docs.Files.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]document{}
+	for _, f := range files {
+		src, err := docs.Files.ReadFile(f.Name())
+		if err != nil {
+			return nil, err
+		}
+		if all[f.Name()], err = rendered(src); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	return all, nil
+})
+
 // rendered is a document as HTML. Headings have the addresses that hosts of Git give them. Of links to what the program
 // does not have with it, and of pictures, the text is left. Goldmark leaves out all HTML of a document.
-func rendered(src []byte) (title string, body template.HTML, err error) {
+func rendered(src []byte) (out document, err error) {
 	md := goldmark.New(goldmark.WithExtensions(extension.NewTable(
 		extension.WithTableCellAlignMethod(extension.TableCellAlignNone))))
 	doc := md.Parser().Parse(text.NewReader(src))
@@ -81,8 +110,8 @@ func rendered(src []byte) (title string, body template.HTML, err error) {
 			if ids[id]++; ids[id] > 1 {
 				id += "-" + strconv.Itoa(ids[id]-1)
 			}
-			if n.SetAttributeString("id", []byte(id)); title == "" {
-				title = words
+			if n.SetAttributeString("id", []byte(id)); out.title == "" {
+				out.title = words
 			}
 		case *ast.Link:
 			file, _, _ := strings.Cut(string(n.Destination), "#")
@@ -95,7 +124,7 @@ func rendered(src []byte) (title string, body template.HTML, err error) {
 		return ast.WalkContinue, nil
 	})
 	if err != nil {
-		return "", "", err
+		return document{}, err
 	}
 	for _, n := range away {
 		for c := n.FirstChild(); c != nil; c = n.FirstChild() {
@@ -103,12 +132,13 @@ func rendered(src []byte) (title string, body template.HTML, err error) {
 		}
 		n.Parent().RemoveChild(n.Parent(), n)
 	}
-	var out bytes.Buffer
-	err = md.Renderer().Render(&out, src, doc)
+	var b bytes.Buffer
+	err = md.Renderer().Render(&b, src, doc)
 	// What scrolls does so by the keyboard, too. Code is escaped, so these are tags.
 	scrolls := strings.NewReplacer("<pre>", `<pre tabindex="0">`, "</table>", "</table></div>", "<th></th>", "<td></td>",
 		"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`)
-	return title, template.HTML(scrolls.Replace(out.String())), err
+	out.body = template.HTML(scrolls.Replace(b.String()))
+	return out, err
 }
 
 // anchor is a heading in lower case, with hyphens for spaces, and without punctuation.
