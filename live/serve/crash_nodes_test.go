@@ -514,13 +514,14 @@ func TestCrashNodes(t *testing.T) {
 				for _, s := range w.got {
 					counts[s]++
 				}
-				if starts, sent, lines = starts+w.starts, sent+len(w.sent), lines+len(w.lines); len(w.got) == 0 || len(w.lines) < 2 {
-					t.Errorf("%s: nothing was tried: %d answers, %d lines", w.name, len(w.got), len(w.lines))
+				if starts, sent, lines = starts+w.starts, sent+len(w.sent), lines+len(w.lines); len(w.got) == 0 {
+					t.Errorf("%s: nothing was tried: no answers", w.name)
 				}
 			}
 			t.Logf("%d kills, %d stops, %d cuts, %d times ready, %d rewards sent, %v, %d lines, %d decisions released",
 				x.kills, stops, cuts, starts, sent, counts, lines, released)
 			if counts["accepted"] == 0 || released == 0 || all[0].starts < x.kills/4 ||
+				lines < 2*len(all) || // on a slow machine one of them has only begun
 				stops == 0 && x.shares == 1 { // of six kills none may be a stop, one time in five
 				t.Errorf("nothing was tried: %v, %d released, %d starts, %d stops", counts, released, all[0].starts, stops)
 			}
