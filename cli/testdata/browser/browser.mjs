@@ -324,7 +324,7 @@ async function typed(page) {
 async function stop(page) {
   await page.goto(`${base}/experiments/${name}`);
   await page.getByRole('link', { name: 'Stop and declare' }).click();
-  await page.getByLabel('Why').fill('blue sells better');
+  await page.getByLabel('Reason').fill('blue sells better');
   await page.getByLabel('type the name').fill('buton');
   await page.getByRole('button', { name: 'Stop and declare' }).click();
   await page.getByText('this is not the name').waitFor();
