@@ -73,6 +73,8 @@ type Cell struct {
 	Verdict  string `json:"verdict"`
 	// Converted says that it is won by noise for another currency, at a budget that implies this one.
 	Converted bool `json:"converted,omitempty"`
+	// Contexts says that it is won by a bandit of its own for each of finitely many public contexts.
+	Contexts bool `json:"contexts,omitempty"`
 	// Of a cell that is proved: by which policy, with which parameters and noise, the theorem and the file
 	// that has the policy, and of which rows of `sotto audit self` broken copies are refuted.
 	Policy  string            `json:"policy,omitempty"`
@@ -205,7 +207,7 @@ func (c *Cell) judge(candidates []cubeEntry) {
 			if c.Verdict == CubeProved && (converted || !c.Converted) {
 				continue
 			}
-			c.Verdict, c.Why, c.Converted = CubeProved, "", converted
+			c.Verdict, c.Why, c.Converted, c.Contexts = CubeProved, "", converted, e.Contexts
 			c.Policy, c.Noise, c.Theorem, c.File = e.Name, m.Noise, e.Regret, e.file()
 			c.Params, c.Audits = e.words(), []string{e.audited()}
 			if m.Trust != "" {
@@ -442,14 +444,11 @@ func (c *Cell) missing(candidates []cubeEntry) string {
 type CubeCount struct {
 	Proved     int `json:"proved"`
 	Converted  int `json:"converted"` // of those
-	Contexts   int `json:"contexts"`  // of those, by a bandit of its own for each of finitely many public contexts
+	Contexts   int `json:"contexts"`  // of those, as Cell.Contexts has it
 	Impossible int `json:"impossible"`
 	Open       int `json:"open"`
 	None       int `json:"no_question"`
 }
-
-// perContext begins the names of policies that play finitely many public contexts, each a bandit of its own.
-const perContext = "dp-context-"
 
 // CountCube counts cells by verdict.
 func CountCube(cells []Cell) CubeCount {
@@ -461,7 +460,7 @@ func CountCube(cells []Cell) CubeCount {
 			if c.Converted {
 				n.Converted++
 			}
-			if strings.HasPrefix(c.Policy, perContext) {
+			if c.Contexts {
 				n.Contexts++
 			}
 		case CubeImpossible:
@@ -484,7 +483,8 @@ func (n CubeCount) Share() float64 {
 func (n CubeCount) String() string {
 	return fmt.Sprintf("%d proved, of which %d by conversion from another currency, which count half, and %d by one bandit "+
 		"for each of finitely many public contexts; %d impossible; %d open; %d no question. Of the %d that are questions and "+
-		"not impossible, %.1f %% are proved", n.Proved, n.Converted, n.Contexts, n.Impossible, n.Open, n.None, n.Proved+n.Open, 100*n.Share())
+		"not impossible, %.1f %% are proved",
+		n.Proved, n.Converted, n.Contexts, n.Impossible, n.Open, n.None, n.Proved+n.Open, 100*n.Share())
 }
 
 // StoppingRules are the private rules of package trial/stopping, as the catalog describes policies.

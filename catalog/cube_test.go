@@ -196,3 +196,19 @@ func TestCubeRestsOnFiniteTheorems(t *testing.T) {
 		}
 	}
 }
+
+// A policy that plays public contexts says that it does not protect them: a row with its context tells whose sum it is in.
+func TestPublicContextsAreSaid(t *testing.T) {
+	n := 0
+	for _, e := range catalog.All() {
+		if !e.Private || !e.Contexts {
+			continue
+		}
+		if n++; !e.PublicContexts || !strings.Contains(e.Guarantee, "contexts are public") {
+			t.Errorf("%s: contexts are public: %t, and the guarantee is %s", e.Name, e.PublicContexts, e.Guarantee)
+		}
+	}
+	if n < 3 {
+		t.Errorf("%d policies play contexts", n)
+	}
+}

@@ -13,8 +13,8 @@ import (
 //
 // # Theorem
 //
-// Let rewards in [0,1] be independent, everybody answer, 5p/6 be the risk of the race, p/6 that of sums that are misread, and R_m the rank of the arms that are
-// left in batch m: at most r, that of all. Let n_m = 2^{m−1}n_1 R_m, the plays of the batch before they are rounded up for s
+// Let rewards in [0,1] be independent, everybody answer, 5p/6 be the risk of the race, p/6 that of sums that are misread,
+// and R_m the rank of the arms that are left in batch m: at most r, that of all. Let n_m = 2^{m−1}n_1 R_m, the plays of the batch before they are rounded up for s
 // arms at most, and L_m = log(6Km²/p). Let r_m be the largest radius of batch m, as there. With linear means
 //
 //	r_m ≤ √(gR_m L_m/(2n_m)) + gR_m sτ(L_m)/n_m,
@@ -38,7 +38,7 @@ import (
 // shares of a noise, its shares are for the smallest sum of the batch, so that τ is some √(n_max/n_min) times that of equal
 // sums; with a sum of fewer than three it is that of local trust.
 //
-// Proof. With probability at least 1 − p all intervals of the race hold. Then (DPRace) the best arm is never out,
+// Proof. With probability at least 1 − p no sum is misread and all intervals of the race hold. Then (DPRace) the best arm is never out,
 // and an arm a that is worse by Δ_a > 0 is out after the first batch m with 4r_m < Δ_a. So an arm that is left in batch m ≥ 2
 // has Δ_a ≤ 4r_{m−1}, and so has one that is played, as designs and spanners are of arms that are left: a batch of at
 // most n_m + s plays loses at most (n_m + s) min(1, 4r_{m−1}). Once the race is decided the best arm is played. A
@@ -60,7 +60,8 @@ type Phased struct {
 }
 
 // NewPhased returns the policy for a number of arms ≥ 2, a budget, a probability p in (0,1) that any mean leaves its
-// interval or a sum is misread, and the plays of the first batch divided by the rank, 0 for ⌈8/ε⌉, at least 16, as NewDPRace has it.
+// interval or a sum is misread, and the plays of the first batch divided by the rank, 0 for ⌈8/ε⌉, at least 16, as
+// NewDPRace has it.
 func NewPhased(arms int, budget privacy.Budget, p float64, first int) (*Phased, error) {
 	race, err := NewDPRace(arms, budget, 5*p/6, RaceGoal{Top: 1}, first)
 	if err != nil {

@@ -53,8 +53,8 @@ import (
 // # Diversity
 //
 // If contexts are independent, of one law, and λ_min(E[a_ϑa_ϑᵀ]) ≥ κ for what is greedy for any ϑ, then
-// λ_min(Σaaᵀ) ≥ κN/2 but with probability d·e^{−κN/8} (Tropp 2012, Theorem 1.1, for adapted sums as in its
-// 2011 Theorem 3.1), and the regret is
+// λ_min(Σaaᵀ) ≥ κN/2 but with probability d·e^{−κN/8} (Tropp 2012, Theorem 1.1, for adapted sums as in
+// Tropp 2011, Theorem 3.1), and the regret is
 //
 //	2N₀ + O(√(T(log(T/α) + d log T)/κ)) + O((σ/κ)·log T·√(L(d + log(T/α)))),
 //
